@@ -1,0 +1,1 @@
+//! Records: bodies (pure), signing, attaching (idempotent).

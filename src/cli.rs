@@ -1,0 +1,1 @@
+//! Verbs and flags as clap types; no behaviour.

@@ -1,0 +1,1 @@
+//! Files, expected head → Pushed | Unchanged | Moved | Refused. Knows nothing of what the files mean.

@@ -1,0 +1,1 @@
+//! Cases, Verdicts, now → Plan. Pure.

@@ -1,0 +1,161 @@
+//! What a person sees when something is wrong: one struct, one place for the exit status.
+//!
+//! Every message says what, where, why and what to do next. Text that came from outside is kept as it
+//! came; `report::escape` neutralises it where it is printed.
+
+use std::fmt;
+
+/// What went wrong, as far as anybody branches on it. The exit status follows from it alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// An object, file or setting is wrong.
+    Input,
+    /// A registry, cluster or source could not be read.
+    Unread,
+    /// The repository could not be read or written.
+    Repository,
+    /// Something the product itself did not expect.
+    Internal,
+    /// A check that was asked for says no (`--check`, `verify`, a refused `promote`).
+    SaysNo,
+    /// The removal guard stopped the run.
+    Guard,
+    /// The repository kept moving.
+    Moved,
+    /// The command line is wrong.
+    Usage,
+}
+
+impl Kind {
+    /// The exit status (`cli.md`): the only place that knows it.
+    #[must_use]
+    pub fn status(self) -> u8 {
+        match self {
+            Self::Input | Self::Unread | Self::Repository | Self::Internal => 1,
+            Self::Guard => 3,
+            Self::Moved => 4,
+            Self::SaysNo => 5,
+            Self::Usage => 64,
+        }
+    }
+}
+
+/// Exit status of `plan --detailed-exitcode` when there are changes.
+pub const CHANGES: u8 = 2;
+
+/// A place in a file. Line and column count from 1.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct At {
+    /// As the user would name it.
+    pub file: String,
+    /// Absent where only the file is known.
+    pub line: Option<u32>,
+    /// Absent where only the line is known.
+    pub column: Option<u32>,
+}
+
+impl At {
+    /// A whole file.
+    #[must_use]
+    pub fn file(file: impl Into<String>) -> Self {
+        Self { file: file.into(), line: None, column: None }
+    }
+}
+
+impl fmt::Display for At {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.file)?;
+        if let Some(line) = self.line {
+            write!(f, ":{line}")?;
+            if let Some(column) = self.column {
+                write!(f, ":{column}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One thing that is wrong, for a person. Also used for warnings, by whoever prints it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// Decides the exit status.
+    pub kind: Kind,
+    /// Stable, for scripts and docs: `duplicate-key`, `unknown-field`, …
+    pub code: &'static str,
+    /// The object or thing, `Order shop/podinfo`.
+    pub what: Option<String>,
+    /// Where it is written.
+    pub at: Option<At>,
+    /// The field's path, `spec.promotion.mode`.
+    pub field: Option<String>,
+    /// Why.
+    pub cause: String,
+    /// What to do next.
+    pub hints: Vec<String>,
+}
+
+impl Failure {
+    /// A failure of `kind` with a stable `code` and its cause.
+    #[must_use]
+    pub fn new(kind: Kind, code: &'static str, cause: impl Into<String>) -> Self {
+        Self { kind, code, what: None, at: None, field: None, cause: cause.into(), hints: Vec::new() }
+    }
+
+    /// Wrong input.
+    #[must_use]
+    pub fn input(code: &'static str, cause: impl Into<String>) -> Self {
+        Self::new(Kind::Input, code, cause)
+    }
+
+    /// Names the object or thing.
+    #[must_use]
+    pub fn of(mut self, what: impl Into<String>) -> Self {
+        self.what = Some(what.into());
+        self
+    }
+
+    /// Names the place.
+    #[must_use]
+    pub fn at(mut self, at: At) -> Self {
+        self.at = Some(at);
+        self
+    }
+
+    /// Names the field.
+    #[must_use]
+    pub fn field(mut self, field: impl Into<String>) -> Self {
+        self.field = Some(field.into());
+        self
+    }
+
+    /// Adds what to do next.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hints.push(hint.into());
+        self
+    }
+
+    /// From an error of an edge, with its chain of contexts.
+    #[must_use]
+    pub fn from_error(kind: Kind, code: &'static str, error: &anyhow::Error) -> Self {
+        Self::new(kind, code, format!("{error:#}"))
+    }
+}
+
+impl fmt::Display for Failure {
+    /// `file:line:column: Order shop/podinfo: spec.environment: cause`, without hints.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Some(at) = &self.at {
+            write!(f, "{at}: ")?;
+        }
+        if let Some(what) = &self.what {
+            write!(f, "{what}: ")?;
+        }
+        if let Some(field) = &self.field {
+            write!(f, "{field}: ")?;
+        }
+        write!(f, "{}", self.cause)
+    }
+}
+
+impl std::error::Error for Failure {}

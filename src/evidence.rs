@@ -1,0 +1,4 @@
+//! Evidence: Asks → Facts. Reads registries; knows nothing of Orders' policies.
+
+pub mod answer;
+pub mod registry;

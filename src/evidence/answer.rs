@@ -1,0 +1,102 @@
+//! What a registry answered: the shapes between transport and judging.
+
+use crate::model::evidence::Unread;
+use crate::model::id::Digest;
+use bytes::Bytes;
+use serde::Deserialize;
+use std::collections::BTreeMap;
+
+/// An answer that keeps "not there" and "could not be read" apart.
+#[derive(Debug, Clone)]
+pub enum Answer<T> {
+    /// There, and (where it is addressed by digest) hashed.
+    Found(T),
+    /// The registry said so with authority.
+    Absent,
+    /// It could not be had or trusted.
+    Unread(Unread),
+}
+
+/// What to ask for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Reference {
+    /// By digest: the bytes are hashed.
+    Digest(Digest),
+    /// By tag: the digest is computed from the bytes.
+    Tag(String),
+}
+
+/// A manifest, exactly as served.
+#[derive(Debug, Clone)]
+pub struct Manifest {
+    /// Of `bytes`.
+    pub digest: Digest,
+    /// From the manifest's own `mediaType`, else from Content-Type (without parameters).
+    pub media_type: String,
+    /// Exactly as served.
+    pub bytes: Bytes,
+}
+
+/// An OCI descriptor, as far as we use it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Descriptor {
+    /// A hint.
+    #[serde(default)]
+    pub media_type: String,
+    /// What.
+    pub digest: Digest,
+    /// Bytes; a negative or absurd size does not parse.
+    pub size: u64,
+    /// A hint.
+    #[serde(default)]
+    pub artifact_type: Option<String>,
+    /// Hints, never proof.
+    #[serde(default)]
+    pub annotations: BTreeMap<String, String>,
+    /// The blob itself, base64 (image-spec, "Embedded content"); checked against digest and size before use.
+    #[serde(default)]
+    pub data: Option<String>,
+}
+
+/// Where a referrer was listed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Place {
+    /// `GET /v2/<name>/referrers/<digest>`.
+    Api,
+    /// Tag `sha256-<hex>`.
+    FallbackTag,
+    /// Tag `sha256-<hex>.sig`.
+    SigTag,
+    /// Tag `sha256-<hex>.att`.
+    AttTag,
+    /// An image layout folder's own list.
+    Layout,
+}
+
+impl Place {
+    /// For reports.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Api => "referrers API",
+            Self::FallbackTag => "fallback tag",
+            Self::SigTag => ".sig tag",
+            Self::AttTag => ".att tag",
+            Self::Layout => "image layout",
+        }
+    }
+}
+
+/// Everything that is listed as referring to one digest: API and fallback tag together, each digest once,
+/// in a stable order.
+#[derive(Debug, Clone, Default)]
+pub struct Referrers {
+    /// Descriptors with their place.
+    pub entries: Vec<(Place, Descriptor)>,
+    /// A page or place that could not be read: what was listed may still prove a claim, but nothing is
+    /// "missing" while this is set.
+    pub unread: Option<Unread>,
+    /// For people (a fallback tag that is not an index).
+    pub warnings: Vec<String>,
+}

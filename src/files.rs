@@ -1,0 +1,58 @@
+//! A tree of files that can be listed and read: a folder, or a commit. The one shape in which sources
+//! and the GitOps repository reach `load`.
+
+/// What an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EntryKind {
+    /// A regular file.
+    File,
+    /// A symbolic link (in a commit; a folder source has resolved it or refused it).
+    Link,
+    /// A submodule (its files are not here).
+    Submodule,
+}
+
+/// One entry of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Relative to the root, with `/`.
+    pub path: String,
+    /// What it is.
+    pub kind: EntryKind,
+    /// Changes when the content changes (a git blob id), where the tree knows one.
+    pub id: Option<String>,
+}
+
+/// Something that could not be listed or read, with the path it concerns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// Relative to the root.
+    pub path: String,
+    /// Why, for a person.
+    pub why: String,
+}
+
+/// A tree of files.
+pub trait Files {
+    /// As a user would name the root (`./objects`, `../gitops.git@main`).
+    fn name(&self) -> String;
+
+    /// Every entry at or below `prefix` (`""`: all), sorted by path, and what could not be listed.
+    /// Hidden folders are left out.
+    fn walk(&self, prefix: &str) -> (Vec<Entry>, Vec<Unreadable>);
+
+    /// The bytes of one file; `None` when there is none.
+    ///
+    /// # Errors
+    /// The file is there and could not be read.
+    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable>;
+}
+
+/// What happens to one path of the GitOps repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// The file has exactly these bytes afterwards.
+    Write(Vec<u8>),
+    /// The file is gone afterwards.
+    Delete,
+}

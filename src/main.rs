@@ -1,0 +1,3 @@
+//! The `expedite` binary: parse, call, print the failure, exit status.
+
+fn main() {}

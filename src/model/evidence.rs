@@ -1,0 +1,235 @@
+//! What is asked of a registry, and what it proved: the hand-off between gates and evidence.
+
+use crate::model::id::{Artifact, Digest, OrderRef, PreparationName};
+use crate::model::kitchen::Role;
+use crate::model::order::ApprovalPolicy;
+use crate::model::reason::Verified;
+use crate::model::time::Time;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Outcome of looking for proof of one claim: never a bool (`evidence.md`, "Four outcomes").
+#[derive(Debug, Clone, PartialEq)]
+pub enum Evidence<P> {
+    /// Signed content proves it.
+    Proven(P),
+    /// Every place answered authoritatively; nothing there.
+    Missing(Looked),
+    /// Something was there; none of it proves the claim.
+    Invalid(Looked),
+    /// A needed answer could not be had or trusted.
+    Unread(Unread),
+}
+
+/// What was looked at, where, and why each candidate did not count.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Looked {
+    /// One sentence for the condition's message: stable from run to run.
+    pub why: String,
+    /// The report's word for it.
+    pub reason: Option<Verified>,
+    /// Each candidate, in a stable order.
+    pub candidates: Vec<Candidate>,
+}
+
+/// One thing that was looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Candidate {
+    /// `referrers API`, `fallback tag`, `.sig tag`, `.att tag`, …
+    pub place: String,
+    /// The manifest or layer.
+    pub digest: Option<Digest>,
+    /// Why it did not count.
+    pub why: String,
+}
+
+/// A needed answer that could not be had or trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    /// One of the `Registry…` reasons, or ArtifactNotFound.
+    pub reason: Verified,
+    /// Which request: `GET /v2/shop/podinfo/referrers/sha256:…`; never a credential.
+    pub request: String,
+    /// HTTP status, where there was one.
+    pub status: Option<u16>,
+    /// The cause, for a person; stable from run to run.
+    pub why: String,
+    /// Whether the next run may fare better without anybody doing anything.
+    pub retryable: bool,
+}
+
+/// What one claim is about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Claim {
+    /// The artifact is there, whole, and one that Argo CD unpacks.
+    Artifact,
+    /// Signed by a trusted key.
+    Signature,
+    /// Signed SLSA provenance names this Order.
+    Provenance(OrderRef),
+    /// The newest valid seal of votes for this Order and Preparation.
+    Approvals(SealOf),
+    /// Signed statements of this predicate type (role checks), newest first.
+    Attestation(String),
+    /// Signed scans (role scans), newest per scanner.
+    Scans,
+    /// Promotion and deployment records on the artifact (role records).
+    Records,
+}
+
+/// Whose seal is looked for.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SealOf {
+    /// The Order.
+    pub order: OrderRef,
+    /// The Preparation, in the Order's namespace.
+    pub preparation: PreparationName,
+    /// Its uid, where known.
+    pub uid: Option<String>,
+}
+
+/// All that a Case asks of one artifact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ask {
+    /// The pinned artifact.
+    pub artifact: Artifact,
+    /// What is asked of it.
+    pub claims: BTreeSet<Claim>,
+}
+
+/// One signed piece of evidence that proved its claim.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proof {
+    /// Name of the trusted key (or identity).
+    pub key: String,
+    /// base64 SHA-256 of the key's SubjectPublicKeyInfo, as cosign's hint.
+    pub fingerprint: String,
+    /// Digest of the evidence's manifest (bundle referrer) or layer (`.sig`, `.att`).
+    pub digest: Digest,
+    /// Where it was found.
+    pub place: String,
+    /// The verified statement, where it is one.
+    pub statement: Option<Arc<Statement>>,
+}
+
+/// A verified in-toto statement.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Statement {
+    /// Exactly as signed.
+    pub predicate_type: String,
+    /// The predicate, parsed from the very bytes that were verified.
+    pub predicate: serde_json::Value,
+}
+
+/// What is known of the artifact itself.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArtifactProof {
+    /// Media type of the manifest.
+    pub media_type: String,
+    /// Size of the manifest, bytes.
+    pub size: u64,
+    /// The one content layer.
+    pub layer: Digest,
+    /// Its media type.
+    pub layer_media_type: String,
+}
+
+/// SLSA provenance that names the Order.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ProvenanceProof {
+    /// The signed piece.
+    pub proof: Proof,
+    /// `finishedOn` (v1) or `buildFinishedOn` (v0.2).
+    pub finished_on: Option<Time>,
+    /// sha256 digests among resolved dependencies (v1) or materials (v0.2).
+    pub dependencies: BTreeSet<Digest>,
+    /// Builder id.
+    pub builder: Option<String>,
+}
+
+/// The newest valid seal.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SealProof {
+    /// The signed piece.
+    pub proof: Proof,
+    /// From the predicate.
+    pub sealed_time: Time,
+    /// From the predicate.
+    pub policy: ApprovalPolicy,
+    /// `Approved`, or another word.
+    pub result: String,
+}
+
+/// Counts of one scan, distinct by (id, package, version).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Counts {
+    /// CVSS ≥ 9.0, or the scanner's word.
+    pub critical: u64,
+    /// CVSS ≥ 7.0.
+    pub high: u64,
+    /// CVSS ≥ 4.0.
+    pub medium: u64,
+    /// CVSS > 0 (and negligible).
+    pub low: u64,
+    /// No rating: shown, never turned into low or zero.
+    pub unknown: u64,
+}
+
+/// The newest signed scan of one scanner.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ScanProof {
+    /// The signed piece.
+    pub proof: Proof,
+    /// The scanner's uri.
+    pub scanner: String,
+    /// `scanFinishedOn`.
+    pub finished_on: Time,
+    /// All findings; `None`: the report has no data ("no data" is never zero).
+    pub counts: Option<Counts>,
+    /// Findings with a known fix.
+    pub fixable: Option<Counts>,
+}
+
+/// All answers about one artifact.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ArtifactFacts {
+    /// Claim Artifact.
+    pub artifact: Option<Evidence<ArtifactProof>>,
+    /// Claim Signature.
+    pub signature: Option<Evidence<Proof>>,
+    /// Claim Provenance, per Order.
+    pub provenance: BTreeMap<OrderRef, Evidence<ProvenanceProof>>,
+    /// Claim Approvals.
+    pub approvals: BTreeMap<SealOf, Evidence<SealProof>>,
+    /// Claim Attestation, per predicate type: all valid ones.
+    pub attestations: BTreeMap<String, Evidence<Vec<Proof>>>,
+    /// Claim Scans.
+    pub scans: Option<Evidence<Vec<ScanProof>>>,
+    /// Claim Records: all valid ones.
+    pub records: Option<Evidence<Vec<Proof>>>,
+}
+
+/// All answers of one run, by artifact.
+#[derive(Debug, Clone, Default)]
+pub struct Facts {
+    /// Absent: nothing was asked of it.
+    pub artifacts: BTreeMap<Artifact, ArtifactFacts>,
+    /// Why no key can be used, where that is so: it holds before any request.
+    pub keys: KeyState,
+    /// Warnings of the reading (a dangling index entry, a helper that is missing).
+    pub warnings: Vec<crate::error::Failure>,
+}
+
+/// Whether the Kitchen's keys can be used, per role.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct KeyState {
+    /// Roles with at least one usable key.
+    pub usable: BTreeSet<Role>,
+    /// What is wrong with the Kitchen's trust: configuration errors, before any request.
+    pub errors: Vec<String>,
+    /// Hash over key fingerprints, roles, identities, roots and allow-lists: part of a kept verdict's key.
+    pub fingerprint: Option<Digest>,
+    /// Names of keyless identities: a build without them holds.
+    pub identities: Vec<String>,
+}

@@ -1,0 +1,74 @@
+//! How Applications and files are called. Nothing here depends on what may change.
+
+use crate::model::id::{ApplicationName, ClusterName, IdError, OrderRef};
+use sha2::{Digest as _, Sha256};
+
+/// Label: the Serving's name (equal to the Order's).
+pub const LABEL_SERVING: &str = "delivery.kokumi.dev/serving";
+/// Label: the Serving's namespace.
+pub const LABEL_SERVING_NAMESPACE: &str = "delivery.kokumi.dev/serving-namespace";
+/// Label: the Order's name.
+pub const LABEL_ORDER: &str = "delivery.kokumi.dev/order";
+/// Annotation: exactly `<namespace>/<order>` opens an Application to that Order.
+pub const ALLOWED_ORDER: &str = "delivery.kokumi.dev/allowed-order";
+/// Label: who manages it.
+pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// Our value of [`MANAGED_BY`].
+pub const MANAGER: &str = "expedite";
+/// Argo CD's cascade finalizer.
+pub const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
+/// API group and version of our kinds.
+pub const API_VERSION: &str = "delivery.kokumi.dev/v1alpha1";
+/// API group of our kinds.
+pub const GROUP: &str = "delivery.kokumi.dev";
+
+/// Longest name of an object, in characters (RFC 1123 subdomain).
+const NAME_LIMIT: usize = 253;
+
+/// The first 8 hex digits of SHA-256 over `<namespace>/<order>/<cluster>`: no name can hold a slash, so
+/// different triples never share the hashed text.
+#[must_use]
+pub fn triple_hash(order: &OrderRef, cluster: &ClusterName) -> String {
+    let text = format!("{}/{}/{}", order.namespace, order.name, cluster);
+    hex::encode(&Sha256::digest(text.as_bytes())[..4])
+}
+
+/// `kokumi-<namespace>-<order>-<hash>`, cut before the hash where the whole would pass 253 characters,
+/// without a `-` or `.` left before the join (`gitops-repo.md`, "Applications").
+///
+/// ```
+/// use expedite::model::{id::{ClusterName, OrderRef}, naming::application_name};
+/// let name = |o: &str, c: &str| {
+///     application_name(&OrderRef::parse(o).unwrap(), &ClusterName::parse(c).unwrap()).unwrap().to_string()
+/// };
+/// assert_eq!(name("shop/podinfo", "eu-1"), "kokumi-shop-podinfo-9b1944a4");
+/// assert_ne!(name("foo-bar/baz", "c"), name("foo/bar-baz", "c"));
+/// ```
+///
+/// # Errors
+/// None for checked names; the type's rule is checked all the same.
+pub fn application_name(order: &OrderRef, cluster: &ClusterName) -> Result<ApplicationName, IdError> {
+    let hash = triple_hash(order, cluster);
+    let mut head = format!("kokumi-{}-{}", order.namespace, order.name);
+    head.truncate(NAME_LIMIT - 1 - hash.len());
+    let head = head.trim_end_matches(['-', '.']);
+    ApplicationName::parse(&format!("{head}-{hash}"))
+}
+
+/// `applications/<namespace>/<application>.yaml`.
+#[must_use]
+pub fn application_path(order: &OrderRef, name: &ApplicationName) -> String {
+    format!("applications/{}/{name}.yaml", order.namespace)
+}
+
+/// `servings/<namespace>/<order>.yaml`.
+#[must_use]
+pub fn serving_path(order: &OrderRef) -> String {
+    format!("servings/{}/{}.yaml", order.namespace, order.name)
+}
+
+/// `records/<namespace>/<order>/<sha256>.json`.
+#[must_use]
+pub fn record_path(order: &OrderRef, sha256_hex: &str) -> String {
+    format!("records/{}/{}/{sha256_hex}.json", order.namespace, order.name)
+}

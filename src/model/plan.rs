@@ -1,0 +1,197 @@
+//! What a run would do and why: the hand-off from decide to render, commit, attest and report.
+//! A Plan is total: bad input became a row of it.
+
+use crate::error::Failure;
+use crate::model::environment::OnDelete;
+use crate::model::id::{
+    ApplicationName, Artifact, ClusterName, CommitId, Digest, EnvironmentName, Namespace, OrderRef,
+    PreparationName,
+};
+use crate::model::order::Mode;
+use crate::model::serving::{RequestedBy, ServingStatus};
+use crate::model::time::Time;
+use crate::model::verdict::Verdict;
+use crate::model::world::Origin;
+use std::sync::Arc;
+
+/// All decisions of one run.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// The instant it was decided for.
+    pub at: Time,
+    /// The commit it was decided on.
+    pub head: Option<CommitId>,
+    /// One per Order, and one per Serving without one, sorted by Order.
+    pub rows: Vec<Row>,
+    /// Set when the removal guard stops the run.
+    pub guard: Option<GuardStop>,
+    /// Warnings, and problems that belong to no Order.
+    pub notices: Vec<Failure>,
+}
+
+/// One Order's decision.
+#[derive(Debug, Clone)]
+pub struct Row {
+    /// Which.
+    pub order: OrderRef,
+    /// Where its object is; `None`: it is gone, or cannot be read.
+    pub origin: Option<Origin>,
+    /// Where it deploys.
+    pub environment: Option<EnvironmentName>,
+    /// Who chooses.
+    pub mode: Mode,
+    /// What could be promoted, judged by `verdicts`.
+    pub candidate: Option<Candidate>,
+    /// The gates' answers for the candidate, in order; empty without one.
+    pub verdicts: Vec<Verdict>,
+    /// What happens.
+    pub decision: Decision,
+    /// This Order's own errors: reported, exit 1.
+    pub errors: Vec<Failure>,
+    /// This Order's warnings.
+    pub warnings: Vec<Failure>,
+    /// The Serving as it should be in the repository after this run.
+    pub serving: ServingPlan,
+    /// One per Cluster, and one per Application that goes.
+    pub applications: Vec<ApplicationPlan>,
+}
+
+/// A Preparation that could be promoted.
+#[derive(Debug, Clone)]
+pub struct Candidate {
+    /// Its name.
+    pub name: PreparationName,
+    /// Its artifact.
+    pub artifact: Artifact,
+    /// What it was rendered from.
+    pub base_digest: Option<Digest>,
+    /// Where its objects go.
+    pub target_namespace: Namespace,
+    /// Its uid.
+    pub uid: Option<String>,
+    /// Foreign text.
+    pub commit_message: Option<String>,
+    /// Created.
+    pub created: Option<Time>,
+}
+
+/// What happens to one Order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// Nothing to promote: what is deployed stays (or there is nothing).
+    Keep,
+    /// The candidate is promoted now.
+    Promote(Promotion),
+    /// The candidate waits; `Row::waits_for` names the gate.
+    Hold,
+    /// This Order's input is wrong: what is deployed stays.
+    Broken,
+    /// The Order is gone: its Applications and Serving go.
+    Remove(String),
+}
+
+/// A promotion that happens.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Promotion {
+    /// What was deployed before.
+    pub previous: Option<(PreparationName, Digest)>,
+    /// Who asked.
+    pub requested_by: RequestedBy,
+    /// A digest that ran here before.
+    pub rollback: bool,
+}
+
+/// What happens to the Serving's file.
+#[derive(Debug, Clone)]
+pub enum ServingPlan {
+    /// Left as it is (also when it is broken).
+    Keep,
+    /// Written: created from the template when there is none, else `status` (and `spec.preparationName`) replaced in place.
+    Write(Box<ServingState>),
+    /// Removed.
+    Remove,
+}
+
+/// A Serving as it should be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ServingState {
+    /// `spec.preparationName`.
+    pub preparation_name: PreparationName,
+    /// `metadata.creationTimestamp` for a new one.
+    pub created: Time,
+    /// `status`.
+    pub status: ServingStatus,
+}
+
+/// One Application.
+#[derive(Debug, Clone)]
+pub struct ApplicationPlan {
+    /// For which Cluster.
+    pub cluster: ClusterName,
+    /// Its name.
+    pub name: ApplicationName,
+    /// Its file.
+    pub path: String,
+    /// What happens.
+    pub action: ApplicationAction,
+}
+
+/// What happens to one Application's file.
+#[derive(Debug, Clone)]
+pub enum ApplicationAction {
+    /// Its file is exactly the rendering of this (created, changed or restored when it differs).
+    Pin(Arc<Pin>),
+    /// Left as it is, and why: `OptInRequired`, a missing Cluster, nothing deployed.
+    Hold {
+        /// A CamelCase word.
+        reason: String,
+        /// For a person.
+        message: String,
+    },
+    /// Removed, and why.
+    Remove(String),
+}
+
+/// All that an Application is rendered from: pinned values, not live objects.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Pin {
+    /// The Order.
+    pub order: OrderRef,
+    /// The Preparation's name.
+    pub preparation: PreparationName,
+    /// Repository and digest.
+    pub artifact: Artifact,
+    /// Where its objects go.
+    pub target_namespace: Namespace,
+    /// The Environment.
+    pub environment: EnvironmentName,
+    /// Argo CD's AppProject.
+    pub project: String,
+    /// Whether the workload goes with the Application.
+    pub on_delete: OnDelete,
+    /// The Cluster.
+    pub cluster: ClusterName,
+    /// Its API server.
+    pub server: String,
+    /// The Application's name.
+    pub name: ApplicationName,
+    /// Argo CD's namespace.
+    pub argocd_namespace: String,
+}
+
+/// The removal guard stops the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuardStop {
+    /// How many are allowed.
+    pub allowed: usize,
+    /// What would go: (path, why).
+    pub removals: Vec<(String, String)>,
+}
+
+impl Row {
+    /// The first gate that does not pass.
+    #[must_use]
+    pub fn waits_for(&self) -> Option<&Verdict> {
+        self.verdicts.iter().find(|v| !v.is_passed())
+    }
+}

@@ -1,0 +1,81 @@
+//! Preparation: one rendering of an Order, an OCI artifact pinned by digest.
+
+use crate::model::id::{Digest, Namespace, OrderName};
+use crate::model::meta::{Meta, Status};
+use crate::model::order::ApprovalPolicy;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+
+/// A Preparation as read.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Preparation {
+    /// Name and namespace.
+    pub metadata: Meta,
+    /// What it is.
+    pub spec: PreparationSpec,
+    /// What a controller saw; absent in files without one.
+    pub status: Option<Status>,
+}
+
+/// `Preparation.spec`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PreparationSpec {
+    /// The Order it belongs to, in its own namespace.
+    pub order_name: OrderName,
+    /// The artifact.
+    pub artifact: ArtifactSpec,
+    /// What it was rendered from.
+    pub source: Option<SourceSpec>,
+    /// The artifact of the Preparation before it.
+    pub parent_digest: Option<Digest>,
+    /// Foreign text.
+    pub commit_message: Option<String>,
+    /// Where the base artifact's sources were.
+    pub git_source: Option<GitSource>,
+    /// The policy in force when it was made.
+    pub approval_policy: Option<ApprovalPolicy>,
+    /// Where its objects go; its own namespace when absent.
+    pub target_namespace: Option<Namespace>,
+    /// The renderer's.
+    #[serde(default)]
+    pub config_hash: Option<IgnoredAny>,
+    /// The renderer's.
+    #[serde(default)]
+    pub renderer: Option<IgnoredAny>,
+}
+
+/// `Preparation.spec.artifact`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ArtifactSpec {
+    /// `oci://<registry>/<path>@sha256:…`; parsed in `resolve`, where a mismatch is that Order's error.
+    pub oci_ref: String,
+    /// Must equal the digest in `ociRef`.
+    pub digest: Digest,
+    /// What the renderer claims; the registry is asked anyway.
+    #[serde(default)]
+    pub signed: bool,
+}
+
+/// `Preparation.spec.source`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct SourceSpec {
+    /// `oci://…`.
+    pub oci: Option<String>,
+    /// The digest of the base artifact: two stages of one change share it.
+    pub base_digest: Option<Digest>,
+}
+
+/// `Preparation.spec.gitSource`.
+#[derive(Debug, Clone, Deserialize, Default, PartialEq, Eq)]
+#[serde(rename_all = "camelCase", default)]
+pub struct GitSource {
+    /// Repository URL.
+    pub repo: Option<String>,
+    /// Commit.
+    pub commit_hash: Option<String>,
+    /// Tag.
+    pub tag: Option<String>,
+}

@@ -1,0 +1,320 @@
+//! Serving: which Preparation of an Order is promoted, and what runs.
+
+use crate::model::approval::{Approver, Ballot};
+use crate::model::evidence::Counts;
+use crate::model::id::{
+    ApplicationName, ClusterName, CommitId, Digest, EnvironmentName, Namespace, OciRepository, OrderName,
+    PreparationName,
+};
+use crate::model::meta::{Condition, Meta};
+use crate::model::reason::{Ended, Vote};
+use crate::model::time::Time;
+use serde::{Deserialize, Serialize};
+
+/// A Serving as read from the GitOps repository.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Serving {
+    /// Name and namespace: those of the Order.
+    pub metadata: Meta,
+    /// Intent.
+    pub spec: ServingSpec,
+    /// State; the product's.
+    #[serde(default)]
+    pub status: ServingStatus,
+    /// `status` exactly as read, so that what an older or newer build wrote is kept
+    /// (set by the loader; scalars other than bool and null are strings, plain integers numbers).
+    #[serde(skip)]
+    pub raw_status: Option<serde_json::Value>,
+}
+
+/// `Serving.spec`.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServingSpec {
+    /// The Order, in the Serving's namespace.
+    pub order_name: OrderName,
+    /// The Preparation a person asked for (Manual), or what was last promoted (Automatic).
+    pub preparation_name: PreparationName,
+    /// Who asked, and when: carried here, so that no answer needs git's history.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested: Option<Requested>,
+    /// The published August 2026 field: read, not used (`Order.spec.promotion.mode` decides).
+    #[serde(default)]
+    pub preparation_policy: Option<serde::de::IgnoredAny>,
+}
+
+/// A person's intent, with the time it was made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Requested {
+    /// A git author: a claim.
+    pub name: String,
+    /// When.
+    pub time: Time,
+    /// `promote`, `rollback` or `withdraw`.
+    #[serde(default)]
+    pub verb: String,
+}
+
+/// `Serving.status` (`promotion.md`).
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ServingStatus {
+    /// What approvals are sealed for, or what is deployed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_preparation_name: Option<PreparationName>,
+    /// When it became the target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_since: Option<Time>,
+    /// What the Applications are pinned to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub observed_preparation_name: Option<PreparationName>,
+    /// Its digest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deployed_digest: Option<Digest>,
+    /// The rest of what is pinned.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deployed: Option<Deployed>,
+    /// Manual: a promotion that waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queued: Option<Queued>,
+    /// Ready, Approved, Verified, in this order.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub conditions: Vec<Condition>,
+    /// Votes and seal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approval: Option<ApprovalStatus>,
+    /// Kept verdict.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verified: Option<VerifiedStatus>,
+    /// One per Cluster.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub clusters: Vec<ClusterStatus>,
+    /// At most 16, newest first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub history: Vec<HistoryEntry>,
+    /// Newest scan of what is deployed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deployed_vulnerabilities: Option<DeployedVulnerabilities>,
+}
+
+/// Longest history.
+pub const HISTORY: usize = 16;
+
+impl ServingStatus {
+    /// The condition of this type.
+    #[must_use]
+    pub fn condition(&self, kind: &str) -> Option<&Condition> {
+        self.conditions.iter().find(|c| c.kind == kind)
+    }
+}
+
+/// What the Applications are pinned to, besides name and digest.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Deployed {
+    /// Where it was promoted.
+    pub environment: EnvironmentName,
+    /// As written in `ociRef`.
+    pub repository: OciRepository,
+    /// Where its objects go.
+    pub target_namespace: Namespace,
+    /// The input source the Order came from.
+    pub source: String,
+}
+
+/// Manual: a promotion that waits, and its gate.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Queued {
+    /// What waits.
+    pub preparation_name: PreparationName,
+    /// The gate's name.
+    #[serde(default)]
+    pub waits_for: String,
+    /// Its message.
+    #[serde(default)]
+    pub message: String,
+    /// Since when it is queued.
+    pub since: Time,
+}
+
+/// Votes and seal.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ApprovalStatus {
+    /// For which Preparation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub preparation_name: Option<PreparationName>,
+    /// At most 64.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub votes: Vec<VoteStatus>,
+    /// When it was sealed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sealed_time: Option<Time>,
+    /// Digest of the attached seal's manifest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub attestation: Option<Digest>,
+}
+
+/// Most votes kept in a status.
+pub const VOTES: usize = 64;
+
+/// One vote, as seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VoteStatus {
+    /// The Approval's name.
+    pub name: String,
+    /// Its uid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+    /// Who.
+    pub approver: Approver,
+    /// What.
+    pub decision: Ballot,
+    /// Foreign text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    /// The digest voted on.
+    pub digest: Digest,
+    /// By the voter's word.
+    pub submitted_time: Time,
+    /// By the API server's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub creation_time: Option<Time>,
+    /// Its SSH signature, so that a vote counts though its file is gone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signature: Option<String>,
+    /// Whether it counts.
+    pub counted: bool,
+    /// Why, or why not.
+    pub reason: Vote,
+}
+
+/// Kept verdict of artifact, signature and provenance: for display and while waiting.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VerifiedStatus {
+    /// The artifact.
+    pub digest: Digest,
+    /// Hash of keys, roles, identities, roots and allow-lists it was judged by.
+    pub keys: Digest,
+    /// When it was read.
+    pub time: Time,
+    /// Names of the keys that proved it, for people.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub by: Vec<String>,
+}
+
+/// One Cluster's state. Only what decisions use; live health never goes into git.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ClusterStatus {
+    /// The Cluster.
+    pub name: ClusterName,
+    /// The server it was promoted to; a changed one is held until promoted again.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub server: String,
+    /// Our Application for it.
+    pub application: ApplicationName,
+    /// `Pinned`, `OptInRequired`, `NotReady`, `Missing`, …
+    #[serde(default)]
+    pub reason: String,
+    /// For a person.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+}
+
+/// One promotion that happened.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryEntry {
+    /// What.
+    pub preparation_name: PreparationName,
+    /// Its artifact.
+    pub digest: Digest,
+    /// What it was rendered from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_digest: Option<Digest>,
+    /// Where; absent in entries of older builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub environment: Option<EnvironmentName>,
+    /// When it was decided.
+    pub promoted_time: Time,
+    /// Who asked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requested_by: Option<RequestedBy>,
+    /// Healthy on every Ready Cluster since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_healthy_time: Option<Time>,
+    /// When it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_time: Option<Time>,
+    /// How it ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_reason: Option<Ended>,
+    /// SHA-256 of the promotion record's bundle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promotion_record: Option<Digest>,
+    /// SHA-256 of the deployment record's bundle.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub deployment_record: Option<Digest>,
+}
+
+/// Who asked for a promotion: a git author is a claim (`gitops-repo.md`, "Nothing lost").
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RequestedBy {
+    /// Name and address, or `automatic`.
+    pub name: String,
+    /// The commit that holds the intent, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<CommitId>,
+    /// `unsigned`, or the fingerprint of the key that signed that commit.
+    #[serde(default = "unsigned")]
+    pub signed_by: String,
+}
+
+fn unsigned() -> String {
+    "unsigned".into()
+}
+
+/// Newest scan of what is deployed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeployedVulnerabilities {
+    /// Counts by severity.
+    #[serde(default)]
+    pub critical: u64,
+    /// Counts by severity.
+    #[serde(default)]
+    pub high: u64,
+    /// Counts by severity.
+    #[serde(default)]
+    pub medium: u64,
+    /// Counts by severity.
+    #[serde(default)]
+    pub low: u64,
+    /// Counts by severity.
+    #[serde(default)]
+    pub unknown: u64,
+    /// When the scan finished.
+    pub scanned_time: Time,
+    /// Digest of the scan's manifest.
+    pub attestation: Digest,
+}
+
+impl DeployedVulnerabilities {
+    /// The counts alone.
+    #[must_use]
+    pub fn counts(&self) -> Counts {
+        Counts {
+            critical: self.critical,
+            high: self.high,
+            medium: self.medium,
+            low: self.low,
+            unknown: self.unknown,
+        }
+    }
+}

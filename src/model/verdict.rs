@@ -1,0 +1,142 @@
+//! What a gate answers.
+
+use crate::model::id::Digest;
+use crate::model::time::Time;
+use serde::{Deserialize, Serialize};
+
+/// The gates, in their order (`promotion.md`, "Gates, in this order").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum GateName {
+    /// 1.
+    Ready,
+    /// 2.
+    Upstream,
+    /// 3.
+    Checks,
+    /// 4.
+    Approvals,
+    /// 5.
+    Evidence,
+    /// 6.
+    Window,
+    /// 7.
+    #[serde(rename = "Opt-in")]
+    OptIn,
+}
+
+impl GateName {
+    /// As printed.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ready => "Ready",
+            Self::Upstream => "Upstream",
+            Self::Checks => "Checks",
+            Self::Approvals => "Approvals",
+            Self::Evidence => "Evidence",
+            Self::Window => "Window",
+            Self::OptIn => "Opt-in",
+        }
+    }
+}
+
+impl std::fmt::Display for GateName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// What a waiting gate waits for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum For {
+    /// A known instant.
+    Instant(Time),
+    /// One of these people or groups.
+    Person(Vec<String>),
+    /// Something that signs or attaches evidence.
+    Evidence,
+    /// Another Order.
+    Order(crate::model::id::OrderRef),
+    /// A registry that answers.
+    Registry,
+    /// A build of this product that has the gate.
+    Build,
+}
+
+/// The answer itself. Its message is stable from run to run: absolute instants, no "3h left".
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// It passes.
+    Passed,
+    /// It does not pass yet.
+    Waiting(For),
+    /// It needs a different input.
+    Failed,
+}
+
+/// One gate's answer for one candidate.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Verdict {
+    /// Which gate.
+    pub gate: GateName,
+    /// Its answer.
+    pub outcome: Outcome,
+    /// For a person: what was found, what was wanted, who has to do what.
+    pub message: String,
+    /// What it rests on, for the record.
+    pub evidence: Vec<EvidenceRef>,
+    /// The gate's own parameters, for the record: a later reader judges again by these.
+    pub parameters: serde_json::Value,
+    /// Whether the run failed to read something it needed (exit 1).
+    pub unread: bool,
+}
+
+impl Verdict {
+    /// A gate that passes.
+    #[must_use]
+    pub fn passed(gate: GateName, message: impl Into<String>) -> Self {
+        Self {
+            gate,
+            outcome: Outcome::Passed,
+            message: message.into(),
+            evidence: Vec::new(),
+            parameters: serde_json::Value::Null,
+            unread: false,
+        }
+    }
+    /// A gate that waits.
+    #[must_use]
+    pub fn waiting(gate: GateName, what: For, message: impl Into<String>) -> Self {
+        Self { outcome: Outcome::Waiting(what), ..Self::passed(gate, message) }
+    }
+    /// A gate that needs a different input.
+    #[must_use]
+    pub fn failed(gate: GateName, message: impl Into<String>) -> Self {
+        Self { outcome: Outcome::Failed, ..Self::passed(gate, message) }
+    }
+    /// Whether it passes.
+    #[must_use]
+    pub fn is_passed(&self) -> bool {
+        self.outcome == Outcome::Passed
+    }
+}
+
+/// One piece a verdict rests on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EvidenceRef {
+    /// `artifact`, `signature`, `provenance`, `approval`, `attestation`, `scan`, `record`, `window`, …
+    pub kind: String,
+    /// For people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub name: String,
+    /// What.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub digest: Option<Digest>,
+    /// Where.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub uri: String,
+    /// Which key signed it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub key: String,
+}

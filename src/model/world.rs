@@ -1,0 +1,146 @@
+//! What was read: objects with their origin, and what is wrong with the reading.
+
+use crate::error::{At, Failure};
+use crate::model::application::Application;
+use crate::model::approval::Approval;
+use crate::model::cluster::Cluster;
+use crate::model::environment::Environment;
+use crate::model::id::{ClusterName, CommitId, EnvironmentName, Namespace, OrderRef, PreparationName};
+use crate::model::kitchen::Kitchen;
+use crate::model::order::Order;
+use crate::model::preparation::Preparation;
+use crate::model::serving::Serving;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Where an object came from, kept symbolically.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Origin {
+    /// The source's stable name (remembered in `Serving.status.deployed.source`): `path:<as written in the
+    /// settings>`, `repository` or `cluster:<context>`.
+    pub source: Arc<str>,
+    /// The file as a user would name it; `<kind>/<namespace>/<name>` for a cluster.
+    pub file: Arc<str>,
+    /// Which YAML document of the file, from 0.
+    pub document: u32,
+    /// Which item of a `List`, from 0.
+    pub item: Option<u32>,
+    /// Line of the object's first key, from 1.
+    pub line: u32,
+}
+
+impl Origin {
+    /// The place of the whole object, for a message.
+    #[must_use]
+    pub fn at(&self) -> At {
+        At { file: self.file.to_string(), line: Some(self.line), column: None }
+    }
+}
+
+/// An object and where it came from.
+#[derive(Debug, Clone)]
+pub struct Loaded<T> {
+    /// The object.
+    pub object: Arc<T>,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// What a problem of the reading bears on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Holds {
+    /// Nothing: a warning.
+    Nothing,
+    /// These Orders: each keeps what it deploys and reports the problem as its own.
+    Orders(BTreeSet<OrderRef>),
+    /// Every new promotion (the unreadable thing may be a Reject, a freeze or a policy).
+    Everything,
+}
+
+/// Something that is wrong with the reading.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Problem {
+    /// For a person.
+    pub failure: Failure,
+    /// What it bears on.
+    pub holds: Holds,
+}
+
+/// How one source was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceState {
+    /// As in [`Origin::source`].
+    pub name: Arc<str>,
+    /// Every file, every page of every list was read. Otherwise nothing of it looks deleted.
+    pub whole: bool,
+    /// Why not, where not.
+    pub why: Option<String>,
+    /// How many objects of our kinds it gave.
+    pub objects: usize,
+}
+
+/// All that was read. A broken object is absent here and named in `problems`.
+#[derive(Debug, Clone, Default)]
+pub struct World {
+    /// Orders.
+    pub orders: BTreeMap<OrderRef, Loaded<Order>>,
+    /// Preparations.
+    pub preparations: BTreeMap<(Namespace, PreparationName), Loaded<Preparation>>,
+    /// Approvals, in the order of (namespace, name).
+    pub approvals: BTreeMap<(Namespace, String), Loaded<Approval>>,
+    /// Environments.
+    pub environments: BTreeMap<EnvironmentName, Loaded<Environment>>,
+    /// Clusters.
+    pub clusters: BTreeMap<ClusterName, Loaded<Cluster>>,
+    /// The Kitchen.
+    pub kitchen: Option<Loaded<Kitchen>>,
+    /// Servings found elsewhere than in the GitOps repository: only to warn when they disagree.
+    pub stray_servings: BTreeMap<OrderRef, Loaded<Serving>>,
+    /// Applications by (namespace, name); `None`: nobody was asked, so nothing is known of any.
+    pub applications: Option<BTreeMap<(String, String), Loaded<Application>>>,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+    /// How each source was read, in the settings' order.
+    pub sources: Vec<SourceState>,
+}
+
+/// The GitOps repository at one commit, as far as we use it.
+#[derive(Debug, Clone, Default)]
+pub struct GitOps {
+    /// The commit that everything was decided on; `None`: the branch does not exist yet.
+    pub head: Option<CommitId>,
+    /// Servings by Order (by path: `servings/<namespace>/<order>.yaml`).
+    pub servings: BTreeMap<OrderRef, ServingFile>,
+    /// Every file below `applications/`, by path.
+    pub applications: BTreeMap<String, ApplicationFile>,
+    /// Text of `templates/application.yaml`, where the repository has one.
+    pub application_template: Option<String>,
+    /// Text of `templates/serving.yaml`, where the repository has one.
+    pub serving_template: Option<String>,
+    /// SHA-256 (hex) of the records in `records/<namespace>/<order>/`, by Order; the bytes are read when needed.
+    pub records: BTreeMap<OrderRef, BTreeSet<String>>,
+    /// What is wrong below our folders.
+    pub problems: Vec<Problem>,
+}
+
+/// One Serving file.
+#[derive(Debug, Clone)]
+pub struct ServingFile {
+    /// In the repository.
+    pub path: String,
+    /// Exactly as committed.
+    pub text: Arc<str>,
+    /// As read; broken ones keep their text and are that Order's error.
+    pub serving: Result<Arc<Serving>, Failure>,
+}
+
+/// One file below `applications/`.
+#[derive(Debug, Clone)]
+pub struct ApplicationFile {
+    /// Exactly as committed.
+    pub text: Arc<str>,
+    /// The Order its labels name (`delivery.kokumi.dev/serving` and `…/serving-namespace`); `None`: foreign.
+    pub owner: Option<OrderRef>,
+    /// As read, where it reads as one Application.
+    pub application: Result<Arc<Application>, Failure>,
+}

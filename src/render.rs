@@ -1,0 +1,1 @@
+//! Plan → files. Knows nothing of who asked.

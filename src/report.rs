@@ -1,0 +1,1 @@
+//! Plan, outcomes → text, through the writer handed in.

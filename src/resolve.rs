@@ -1,0 +1,1 @@
+//! World → one Case per Order, or that Order's input error. Pure.

@@ -1,0 +1,1 @@
+//! Calls every stage; owns the two loops.

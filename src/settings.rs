@@ -1,0 +1,1 @@
+//! Settings (`expedite.yaml`): raw → valid through one door, all problems at once.
