@@ -115,8 +115,8 @@ pub enum ServingPlan {
 /// A Serving as it should be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ServingState {
-    /// `spec.preparationName`.
-    pub preparation_name: PreparationName,
+    /// `spec.preparationName`; `None` is written as `""`.
+    pub preparation_name: Option<PreparationName>,
     /// `metadata.creationTimestamp` for a new one.
     pub created: Time,
     /// `status`.
@@ -148,6 +148,9 @@ pub enum ApplicationAction {
         /// For a person.
         message: String,
     },
+    /// Written once more as it is committed, without the cascade finalizer: another Application takes the
+    /// workload over, and this one goes when that is observed (`gitops-repo.md`, "Removal guard").
+    Detach(String),
     /// Removed, and why.
     Remove(String),
 }

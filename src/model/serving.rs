@@ -33,14 +33,23 @@ pub struct Serving {
 pub struct ServingSpec {
     /// The Order, in the Serving's namespace.
     pub order_name: OrderName,
-    /// The Preparation a person asked for (Manual), or what was last promoted (Automatic).
-    pub preparation_name: PreparationName,
+    /// The Preparation a person asked for (Manual), or what was last promoted (Automatic). Written as
+    /// `""` while an Automatic Order has not promoted anything, so that a switch to Manual asks for nothing.
+    #[serde(default, deserialize_with = "empty_is_none")]
+    pub preparation_name: Option<PreparationName>,
     /// Who asked, and when: carried here, so that no answer needs git's history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested: Option<Requested>,
     /// The published August 2026 field: read, not used (`Order.spec.promotion.mode` decides).
     #[serde(default)]
     pub preparation_policy: Option<serde::de::IgnoredAny>,
+}
+
+fn empty_is_none<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<PreparationName>, D::Error> {
+    match Option::<String>::deserialize(from)?.as_deref() {
+        None | Some("") => Ok(None),
+        Some(text) => PreparationName::parse(text).map(Some).map_err(serde::de::Error::custom),
+    }
 }
 
 /// A person's intent, with the time it was made.
