@@ -1,0 +1,355 @@
+//! The map holds: no room uses one that stands below it in `src/lib.rs`, none uses what it must know
+//! nothing of, and the pure rooms touch nothing outside.
+//!
+//! The order is read from the `pub mod` lines of `src/lib.rs`; what a room uses, from every `crate::…`
+//! and `super::…` path of its files. Test modules are left out: a test may build its input with a
+//! neighbour.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+/// Rooms above it that a room must know nothing of all the same, with what it is spared.
+const KNOWS_NOTHING_OF: &[(&str, &[&str])] = &[
+    ("files", &["model"]),
+    ("yaml", &["files"]),
+    ("git", &["yaml", "settings"]),
+    ("resolve", &["yaml", "git", "load"]),
+    ("gates", &["yaml", "git", "files", "load"]),
+    ("evidence", &["yaml", "load", "resolve", "gates"]),
+    ("decide", &["yaml", "git", "files", "load", "evidence"]),
+    ("render", &["git", "load", "resolve", "gates", "evidence", "decide"]),
+    ("commit", &["yaml", "load", "resolve", "gates", "evidence", "decide", "render"]),
+    ("attest", &["yaml", "git", "load", "resolve", "gates", "decide", "render", "commit"]),
+    ("report", &["git", "load", "gates", "evidence", "decide", "render", "commit", "attest"]),
+    // What the command line looks like is nobody's business but the verbs'.
+    (
+        "cli",
+        &[
+            "yaml", "git", "load", "resolve", "gates", "evidence", "decide", "render", "commit", "attest",
+            "run",
+        ],
+    ),
+];
+
+/// Rooms whose functions only compute: values in, values out.
+const PURE: &[&str] = &["model", "resolve", "gates", "decide", "render"];
+
+/// What reaches outside (or is a clock): none of it stands in a pure room.
+const OUTSIDE: &[&str] = &[
+    "std::fs",
+    "std::env",
+    "std::net",
+    "std::process",
+    "std::io::std",
+    "tokio::",
+    "reqwest::",
+    "git2::",
+    "walkdir::",
+    "tempfile::",
+    "SystemTime::now",
+    "Instant::now",
+    "Timestamp::now",
+    "Time::now",
+    "Zoned::now",
+    "async fn",
+    ".await",
+];
+
+/// Crates with one home: (crate path, the only files that may name it).
+const HOMES: &[(&str, &[&str])] = &[
+    ("jiff::", &["model/time.rs"]),
+    ("git2::", &["git", "commit"]),
+    ("reqwest::", &["evidence/registry", "attest"]),
+    ("minijinja::", &["render", "gates"]),
+];
+
+/// One source file: its room, its path below `src/` and its text without comments, strings and tests.
+struct Source {
+    room: String,
+    path: String,
+    code: String,
+}
+
+/// All of `src/` but `main.rs` and `lib.rs`, which stand above the map.
+fn sources() -> Vec<Source> {
+    let src = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    for entry in walkdir::WalkDir::new(&src).sort_by_file_name() {
+        let entry = entry.unwrap();
+        let path = entry.path().strip_prefix(&src).unwrap().to_str().unwrap().replace('\\', "/");
+        if !path.ends_with(".rs") || path == "main.rs" || path == "lib.rs" || path.ends_with("/tests.rs") {
+            continue;
+        }
+        let room = path.split(['/', '.']).next().unwrap().to_owned();
+        let code = without_tests(&bare(&fs::read_to_string(entry.path()).unwrap()));
+        found.push(Source { room, path, code });
+    }
+    assert!(found.len() > 30, "only {} source files were found", found.len());
+    found
+}
+
+/// The rooms in the order of the `pub mod` lines.
+fn order() -> Vec<String> {
+    let lib = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).unwrap();
+    let rooms: Vec<String> = lib
+        .lines()
+        .filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'))
+        .map(str::to_owned)
+        .collect();
+    assert!(rooms.len() > 10, "src/lib.rs lists only {rooms:?}");
+    rooms
+}
+
+/// The text with comments and the insides of string and character literals blanked; lines stay lines.
+fn bare(text: &str) -> String {
+    let chars: Vec<char> = text.chars().collect();
+    let at = |i: usize| chars.get(i).copied().unwrap_or('\0');
+    let mut out = String::with_capacity(text.len());
+    let mut i = 0;
+    while i < chars.len() {
+        let start = i;
+        let word_before = i > 0 && (chars[i - 1].is_alphanumeric() || chars[i - 1] == '_');
+        match at(i) {
+            '/' if at(i + 1) == '/' => {
+                while i < chars.len() && chars[i] != '\n' {
+                    i += 1;
+                }
+            }
+            '/' if at(i + 1) == '*' => {
+                let mut depth = 0;
+                while i < chars.len() {
+                    match (at(i), at(i + 1)) {
+                        ('/', '*') => (depth, i) = (depth + 1, i + 2),
+                        ('*', '/') => (depth, i) = (depth - 1, i + 2),
+                        _ => i += 1,
+                    }
+                    if depth == 0 {
+                        break;
+                    }
+                }
+            }
+            'r' if !word_before
+                && (at(i + 1) == '"' || at(i + 1) == '#' && matches!(at(i + 2), '"' | '#')) =>
+            {
+                let hashes = chars[i + 1..].iter().take_while(|&&c| c == '#').count();
+                i += 2 + hashes;
+                let closes = |i: usize| at(i) == '"' && (1..=hashes).all(|n| at(i + n) == '#');
+                while i < chars.len() && !closes(i) {
+                    i += 1;
+                }
+                i += 1 + hashes;
+            }
+            '"' => {
+                i += 1;
+                while i < chars.len() && chars[i] != '"' {
+                    i += if chars[i] == '\\' { 2 } else { 1 };
+                }
+                i += 1;
+            }
+            '\'' if at(i + 1) == '\\' => {
+                i += 3;
+                while i < chars.len() && chars[i] != '\'' {
+                    i += 1;
+                }
+                i += 1;
+            }
+            '\'' if at(i + 2) == '\'' => i += 3,
+            other => {
+                out.push(other);
+                i += 1;
+                continue;
+            }
+        }
+        out.extend(chars[start..i.min(chars.len())].iter().filter(|c| **c == '\n'));
+        out.push(' ');
+    }
+    out
+}
+
+/// The code without `#[cfg(test)] mod … { … }` (rustfmt closes it with a `}` in the first column).
+fn without_tests(code: &str) -> String {
+    let mut out = String::new();
+    let mut lines = code.lines().peekable();
+    while let Some(line) = lines.next() {
+        let opens = |l: &&str| l.starts_with("mod ") || l.starts_with("#[");
+        if line.starts_with("#[cfg(test)]") && lines.peek().is_some_and(opens) {
+            for inside in lines.by_ref() {
+                if inside.starts_with('}') || inside.trim_end().ends_with(';') && inside.starts_with("mod ") {
+                    break;
+                }
+            }
+        } else {
+            out.push_str(line);
+            out.push('\n');
+        }
+    }
+    out
+}
+
+/// The rooms that `code` names, through `crate::room`, `crate::{room, …}` or enough `super`s.
+fn used(code: &str, depth: usize) -> BTreeSet<String> {
+    let mut rooms = BTreeSet::new();
+    for (start, _) in code.match_indices("crate::") {
+        if !code[..start].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
+            first_names(&code[start + "crate::".len()..], &mut rooms);
+        }
+    }
+    let to_the_root = "super::".repeat(depth);
+    for (start, _) in code.match_indices(&to_the_root) {
+        let before = &code[..start];
+        if !before.ends_with("super::") && !before.ends_with(|c: char| c.is_alphanumeric() || c == '_') {
+            first_names(&code[start + to_the_root.len()..], &mut rooms);
+        }
+    }
+    rooms
+}
+
+/// The first name of a path, or of every path of a `{…}` group.
+fn first_names(path: &str, into: &mut BTreeSet<String>) {
+    let name =
+        |text: &str| -> String { text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
+    let Some(group) = path.strip_prefix('{') else {
+        into.insert(name(path));
+        return;
+    };
+    let (mut depth, mut item) = (1, String::new());
+    for c in group.chars() {
+        match c {
+            '{' => depth += 1,
+            '}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 || depth == 1 && c == ',' {
+            into.insert(name(item.trim()));
+            item.clear();
+            if depth == 0 {
+                break;
+            }
+        } else {
+            item.push(c);
+        }
+    }
+    into.remove("");
+}
+
+/// How many `super`s lead from inside the file's module to the crate's root.
+fn depth(path: &str) -> usize {
+    path.split('/').count()
+}
+
+#[test]
+fn no_arrow_points_back() {
+    let order = order();
+    let place = |room: &str| order.iter().position(|r| r == room);
+    let mut wrong = Vec::new();
+    for source in sources() {
+        let Some(own) = place(&source.room) else {
+            wrong.push(format!("src/{}: no `pub mod {};` line in src/lib.rs", source.path, source.room));
+            continue;
+        };
+        for target in used(&source.code, depth(&source.path)) {
+            match place(&target) {
+                Some(at) if at <= own => {}
+                Some(_) => wrong
+                    .push(format!("src/{} uses {target}, which stands below {}", source.path, source.room)),
+                None => wrong.push(format!("src/{} uses {target}, which is no room", source.path)),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn no_room_knows_what_it_must_not() {
+    let order = order();
+    for (room, others) in KNOWS_NOTHING_OF {
+        for name in others.iter().chain([room]) {
+            assert!(order.iter().any(|r| r == name), "{name} is no room of src/lib.rs: correct this table");
+        }
+    }
+    let mut wrong = Vec::new();
+    for source in sources() {
+        let spared =
+            KNOWS_NOTHING_OF.iter().find(|(room, _)| *room == source.room).map_or(&[][..], |(_, o)| o);
+        for target in used(&source.code, depth(&source.path)) {
+            if spared.contains(&target.as_str()) {
+                wrong.push(format!("src/{}: {} must know nothing of {target}", source.path, source.room));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn pure_rooms_touch_nothing_outside() {
+    let mut wrong = Vec::new();
+    for source in sources().iter().filter(|s| PURE.contains(&s.room.as_str())) {
+        // The clock is read in one place, for `main.rs` to call.
+        let is_the_clock = |token: &str| source.path == "model/time.rs" && token == "Timestamp::now";
+        for token in OUTSIDE.iter().filter(|token| source.code.contains(**token) && !is_the_clock(token)) {
+            wrong.push(format!("src/{}: {} is pure, and names {token}", source.path, source.room));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn crates_stay_at_home() {
+    let mut wrong = Vec::new();
+    for source in sources() {
+        for (name, homes) in HOMES.iter().filter(|(name, _)| source.code.contains(name)) {
+            if !homes.iter().any(|home| source.path.starts_with(home)) {
+                wrong.push(format!("src/{} names {name}: its home is {}", source.path, homes.join(", ")));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_file_is_read_in_a_sitting() {
+    let long: Vec<String> = sources()
+        .iter()
+        .map(|s| (s.code.lines().filter(|line| !line.trim().is_empty()).count(), &s.path))
+        .filter(|(lines, _)| *lines > 700)
+        .map(|(lines, path)| format!("src/{path}: {lines} lines of code; make it a folder"))
+        .collect();
+    assert!(long.is_empty(), "{}", long.join("\n"));
+}
+
+#[test]
+fn the_reader_of_paths_sees_every_form() {
+    let names = |code: &str, depth| used(&without_tests(&bare(code)), depth).into_iter().collect::<Vec<_>>();
+    assert_eq!(names("use crate::gates::ready;", 1), ["gates"]);
+    assert_eq!(names("use crate::{gates, model::{id, time::Time}, run};", 1), ["gates", "model", "run"]);
+    assert_eq!(names("use crate::{\n    gates::{a, b},\n    load,\n};", 1), ["gates", "load"]);
+    assert_eq!(names("fn f() { crate::commit::push() }", 1), ["commit"]);
+    assert_eq!(names("use super::super::run;", 2), ["run"]);
+    assert_eq!(names("use super::ready;", 2), Vec::<String>::new());
+    assert_eq!(names("use super::run;", 1), ["run"]);
+    assert_eq!(
+        names("// crate::run::x\n/* crate::a /* crate::b */ crate::c */ \"crate::d \\\" crate::e\"", 1),
+        Vec::<String>::new()
+    );
+    assert_eq!(
+        names("let s = r#\"crate::a \" crate::b\"#; let c = '\"'; crate::load::x(); let d = '\\'';", 1),
+        ["load"]
+    );
+    assert_eq!(names("fn f<'a>(x: &'a str) { crate::run::y(x, 'c') }", 1), ["run"]);
+    assert_eq!(
+        names(
+            "use crate::a::b;\n#[cfg(test)]\nmod tests {\n    use crate::run::x;\n}\nuse crate::c::d;\n",
+            1
+        ),
+        ["a", "c"]
+    );
+    assert_eq!(names("#[cfg(test)]\nmod tests;\nuse crate::c::d;\n", 1), ["c"]);
+    assert_eq!(
+        names("#[cfg(test)]\n#[allow(x)]\nmod tests {\n    use crate::run;\n}\n", 1),
+        Vec::<String>::new()
+    );
+    assert_eq!(names("use my_crate::run;", 1), Vec::<String>::new());
+}
