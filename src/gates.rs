@@ -1,3 +1,1 @@
 //! The gates in their order; each asks for evidence, then judges. Pure.
-
-pub mod calendar;

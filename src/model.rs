@@ -17,5 +17,6 @@ pub mod preparation;
 pub mod reason;
 pub mod serving;
 pub mod time;
+pub mod calendar;
 pub mod verdict;
 pub mod world;

@@ -60,7 +60,7 @@ const OUTSIDE: &[&str] = &[
 
 /// Crates with one home: (crate path, the only files that may name it).
 const HOMES: &[(&str, &[&str])] = &[
-    ("jiff::", &["model/time.rs"]),
+    ("jiff::", &["model/time.rs", "model/calendar.rs"]),
     ("git2::", &["git", "commit"]),
     ("reqwest::", &["evidence/registry", "attest"]),
     ("minijinja::", &["render", "gates"]),
