@@ -1,1 +1,386 @@
-//! World → one Case per Order, or that Order's input error. Pure.
+//! World → one [`Case`] per Order, or that Order's input error. Pure: knows nothing of time and network.
+//!
+//! A Case holds everything the gates and `decide` look at for one Order: what it asks for, where it
+//! deploys, what is deployed, which Preparation could come next, and what is wrong with its input.
+
+pub mod candidate;
+pub mod newest;
+pub mod place;
+
+use crate::error::{Failure, Kind};
+use crate::model::id::{Artifact, EnvironmentName, Namespace, OrderRef, PreparationName};
+use crate::model::kitchen::Kitchen;
+use crate::model::meta::Status;
+use crate::model::order::{ApprovalPolicy, AutoDeploy, Check, Mode, Order, Promotion, Upstream, Window};
+use crate::model::plan::Candidate;
+use crate::model::preparation::Preparation;
+use crate::model::serving::Serving;
+use crate::model::world::{ApplicationFile, GitOps, Holds, Loaded, Origin, World};
+use newest::Newest;
+use place::Place;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Whether the Order is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Presence {
+    /// It was read.
+    Present,
+    /// It exists and is broken, or a reading that failed could hold it: nothing of it looks deleted.
+    Unreadable(String),
+    /// Its source is configured, was read whole, and does not have it.
+    Gone(String),
+}
+
+/// What the Applications of an Order are pinned to, taken from its Serving alone.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeployedNow {
+    /// The Preparation's name.
+    pub preparation: PreparationName,
+    /// Repository and digest.
+    pub artifact: Artifact,
+    /// Where its objects go.
+    pub target_namespace: Namespace,
+    /// Where it was promoted.
+    pub environment: EnvironmentName,
+}
+
+/// What an Order and its Environment demand before a promotion.
+#[derive(Debug, Clone, Default)]
+pub struct Demands {
+    /// The Order's own policy.
+    pub order_approvals: Option<ApprovalPolicy>,
+    /// The Environment's.
+    pub environment_approvals: Option<ApprovalPolicy>,
+    /// The Environment's upstream stages, then the Order's.
+    pub upstream: Vec<(OrderRef, Upstream)>,
+    /// The Environment's checks, then the Order's, with whose they are.
+    pub checks: Vec<(&'static str, Check)>,
+    /// The Order's windows.
+    pub windows: Vec<Window>,
+    /// The Environment's freezes.
+    pub freezes: Vec<crate::model::environment::Freeze>,
+}
+
+/// Everything that is decided about one Order depends on this, on Facts and on the clock.
+#[derive(Debug, Clone)]
+pub struct Case {
+    /// Which Order.
+    pub order: OrderRef,
+    /// Where its object is.
+    pub origin: Option<Origin>,
+    /// Whether it is there.
+    pub presence: Presence,
+    /// Who chooses.
+    pub mode: Mode,
+    /// Where it deploys; `None` with an error in `errors`.
+    pub place: Option<Arc<Place>>,
+    /// What it demands.
+    pub demands: Demands,
+    /// Its Serving.
+    pub serving: Option<Arc<Serving>>,
+    /// What is deployed.
+    pub deployed: Option<DeployedNow>,
+    /// Its usable Preparations.
+    pub preparations: BTreeMap<PreparationName, Loaded<Preparation>>,
+    /// The newest Ready one.
+    pub newest: Newest,
+    /// What could be promoted.
+    pub candidate: Option<Candidate>,
+    /// Facts about the candidate that gate 1 judges: each an answer that is not "fine".
+    pub candidate_faults: Vec<String>,
+    /// This Order's own errors: what is deployed stays, nothing new is promoted, exit 1.
+    pub errors: Vec<Failure>,
+    /// Problems of the reading that hold every new promotion of this Order.
+    pub holds: Vec<Failure>,
+    /// For people.
+    pub warnings: Vec<Failure>,
+    /// Whom this installation trusts.
+    pub kitchen: Option<Arc<Kitchen>>,
+    /// Files below `applications/` that are this Order's by label, by path.
+    pub owned: BTreeMap<String, ApplicationFile>,
+}
+
+impl Case {
+    /// Whether this digest ran here before (in this Environment), by the Serving's history.
+    #[must_use]
+    pub fn ran_before(&self, artifact: &Artifact) -> bool {
+        let here = self.place.as_ref().map(|p| &p.name);
+        self.serving.iter().flat_map(|s| &s.status.history).any(|entry| {
+            entry.digest == artifact.digest
+                && entry.environment.as_ref().is_none_or(|e| here.is_none_or(|h| h == e))
+        })
+    }
+
+    /// Whether what is deployed was promoted in the Environment that the Order names now.
+    #[must_use]
+    pub fn at_home(&self) -> bool {
+        match (&self.deployed, &self.place) {
+            (Some(deployed), Some(place)) => deployed.environment == place.name,
+            (Some(_), None) => false,
+            (None, _) => true,
+        }
+    }
+
+    /// `Order shop/podinfo`, for messages.
+    #[must_use]
+    pub fn what(&self) -> String {
+        format!("Order {}", self.order)
+    }
+}
+
+/// One Case per Order that was read, that is known to exist, or that has a Serving; sorted.
+#[must_use]
+pub fn cases(world: &World, gitops: &GitOps) -> Vec<Case> {
+    let places = place::Places::of(world);
+    let mut preparations = by_order(world);
+    let owned = owned(gitops);
+    let mut held_orders: BTreeMap<&OrderRef, Vec<&Failure>> = BTreeMap::new();
+    let mut everything: Vec<Failure> = Vec::new();
+    for problem in world.problems.iter().chain(&gitops.problems) {
+        match &problem.holds {
+            Holds::Nothing => {}
+            Holds::Orders(orders) => {
+                orders.iter().for_each(|o| held_orders.entry(o).or_default().push(&problem.failure));
+            }
+            Holds::Everything => everything.push(problem.failure.clone()),
+        }
+    }
+    let all: BTreeSet<&OrderRef> = world
+        .orders
+        .keys()
+        .chain(gitops.servings.keys())
+        .chain(held_orders.keys().copied())
+        .chain(owned.keys())
+        .collect();
+    all.into_iter()
+        .map(|order| {
+            let mut case = Case {
+                order: order.clone(),
+                origin: world.orders.get(order).map(|l| l.origin.clone()),
+                presence: presence(order, world, gitops, held_orders.contains_key(order)),
+                mode: Mode::Manual,
+                place: None,
+                demands: Demands::default(),
+                serving: None,
+                deployed: None,
+                preparations: preparations.remove(order).unwrap_or_default(),
+                newest: Newest::None,
+                candidate: None,
+                candidate_faults: Vec::new(),
+                errors: held_orders.get(order).into_iter().flatten().map(|f| (*f).clone()).collect(),
+                holds: everything.clone(),
+                warnings: Vec::new(),
+                kitchen: world.kitchen.as_ref().map(|k| k.object.clone()),
+                owned: owned.get(order).cloned().unwrap_or_default(),
+            };
+            read_serving(&mut case, gitops);
+            if let Some(loaded) = world.orders.get(order) {
+                read_order(&mut case, loaded, &places);
+                candidate::choose(&mut case, loaded, world);
+            }
+            warn_of_stray_serving(&mut case, world);
+            case
+        })
+        .collect()
+}
+
+fn by_order(world: &World) -> BTreeMap<OrderRef, BTreeMap<PreparationName, Loaded<Preparation>>> {
+    let mut all: BTreeMap<OrderRef, BTreeMap<_, _>> = BTreeMap::new();
+    for ((namespace, name), loaded) in &world.preparations {
+        let order = OrderRef { namespace: namespace.clone(), name: loaded.object.spec.order_name.clone() };
+        all.entry(order).or_default().insert(name.clone(), loaded.clone());
+    }
+    all
+}
+
+fn owned(gitops: &GitOps) -> BTreeMap<OrderRef, BTreeMap<String, ApplicationFile>> {
+    let mut all: BTreeMap<OrderRef, BTreeMap<_, _>> = BTreeMap::new();
+    for (path, file) in &gitops.applications {
+        if let Some(owner) = &file.owner {
+            all.entry(owner.clone()).or_default().insert(path.clone(), file.clone());
+        }
+    }
+    all
+}
+
+fn presence(order: &OrderRef, world: &World, gitops: &GitOps, named_broken: bool) -> Presence {
+    if world.orders.contains_key(order) {
+        return Presence::Present;
+    }
+    if named_broken {
+        return Presence::Unreadable("its object cannot be read".into());
+    }
+    let serving = gitops.servings.get(order).and_then(|f| f.serving.as_ref().ok());
+    let Some(deployed) = serving.and_then(|s| s.status.deployed.as_ref()) else {
+        return Presence::Unreadable(
+            "no Order of this name was read, and its Serving does not say which source it came from".into(),
+        );
+    };
+    match world.sources.iter().find(|s| *s.name == *deployed.source) {
+        None => Presence::Unreadable(format!(
+            "it came from the source {}, which is not configured any more",
+            deployed.source
+        )),
+        Some(source) if !source.whole => Presence::Unreadable(format!(
+            "its source {} could not be read whole{}",
+            source.name,
+            source.why.as_ref().map(|w| format!(": {w}")).unwrap_or_default()
+        )),
+        Some(_) if world.orders.is_empty() => {
+            Presence::Unreadable("no source has any Order, while the repository has Servings".into())
+        }
+        Some(source) => Presence::Gone(format!("the Order is gone from {}", source.name)),
+    }
+}
+
+fn read_serving(case: &mut Case, gitops: &GitOps) {
+    let Some(file) = gitops.servings.get(&case.order) else {
+        if !case.owned.is_empty() {
+            case.warnings.push(
+                Failure::input(
+                    "serving-gone",
+                    format!(
+                        "it has no Serving, but {} Application(s); they are left as they are",
+                        case.owned.len()
+                    ),
+                )
+                .of(case.what())
+                .hint("bring the Serving back with git revert, or promote again"),
+            );
+        }
+        return;
+    };
+    match &file.serving {
+        Err(failure) => case.errors.push(failure.clone()),
+        Ok(serving) => {
+            let status = &serving.status;
+            case.deployed = match (
+                &status.observed_preparation_name,
+                status.deployed_digest,
+                &status.deployed,
+            ) {
+                (Some(preparation), Some(digest), Some(pinned)) => Some(DeployedNow {
+                    preparation: preparation.clone(),
+                    artifact: Artifact { repository: pinned.repository.clone(), digest },
+                    target_namespace: pinned.target_namespace.clone(),
+                    environment: pinned.environment.clone(),
+                }),
+                (None, None, None) => None,
+                _ => {
+                    case.errors.push(
+                        Failure::input(
+                            "serving-incomplete",
+                            "status names only a part of what is deployed (observedPreparationName, deployedDigest and deployed belong together)",
+                        )
+                        .of(format!("Serving {}", case.order))
+                        .at(crate::error::At::file(file.path.clone()))
+                        .hint("bring the last committed state back with git revert"),
+                    );
+                    None
+                }
+            };
+            case.serving = Some(serving.clone());
+        }
+    }
+}
+
+fn read_order(case: &mut Case, loaded: &Loaded<Order>, places: &place::Places) {
+    let order = &loaded.object;
+    let promotion = order.spec.promotion.clone().unwrap_or_default();
+    case.mode = promotion.mode.unwrap_or(match order.spec.auto_deploy {
+        Some(AutoDeploy::Enabled) => Mode::Automatic,
+        Some(AutoDeploy::Disabled) | None => Mode::Manual,
+    });
+    match places.of_order(order) {
+        Ok(place) => {
+            read_demands(case, &promotion, &place, loaded);
+            case.place = Some(place);
+        }
+        Err(failure) => case.errors.push(failure.of(case.what()).at(loaded.origin.at())),
+    }
+    let longest = case.order.name.as_str().len();
+    if longest > 63 {
+        case.errors.push(
+            Failure::input(
+                "label-too-long",
+                format!("its name has {longest} characters; it becomes a label value, which holds 63"),
+            )
+            .of(case.what())
+            .at(loaded.origin.at())
+            .field("metadata.name"),
+        );
+    }
+}
+
+fn read_demands(case: &mut Case, promotion: &Promotion, place: &Place, loaded: &Loaded<Order>) {
+    let mut upstream = Vec::new();
+    for (list, own) in [(&place.promotion.upstream, false), (&promotion.upstream, true)] {
+        for stage in list {
+            match OrderRef::parse_in(&stage.order, &case.order.namespace) {
+                Ok(order) => upstream.push((order, stage.clone())),
+                Err(why) => case.errors.push(
+                    Failure::input("bad-upstream", why.to_string())
+                        .of(if own { case.what() } else { format!("Environment {}", place.name) })
+                        .at(loaded.origin.at())
+                        .field("spec.promotion.upstream"),
+                ),
+            }
+        }
+    }
+    let checks = place
+        .promotion
+        .checks
+        .iter()
+        .map(|c| ("Environment", c.clone()))
+        .chain(promotion.checks.iter().map(|c| ("Order", c.clone())))
+        .collect();
+    case.demands = Demands {
+        order_approvals: promotion.approvals.clone(),
+        environment_approvals: place.promotion.approvals.clone(),
+        upstream,
+        checks,
+        windows: promotion.windows.clone(),
+        freezes: place.promotion.freezes.clone(),
+    };
+}
+
+fn warn_of_stray_serving(case: &mut Case, world: &World) {
+    let Some(stray) = world.stray_servings.get(&case.order) else { return };
+    let here = case.serving.as_ref().and_then(|s| s.spec.preparation_name.as_ref());
+    if stray.object.spec.preparation_name.as_ref() != here {
+        case.warnings.push(
+            Failure::input(
+                "stray-serving",
+                format!(
+                    "this Serving asks for {}, the one in the GitOps repository for {}; only the latter counts",
+                    stray.object.spec.preparation_name.as_ref().map_or("nothing", |n| n.as_str()),
+                    here.map_or("nothing", |n| n.as_str()),
+                ),
+            )
+            .of(format!("Serving {}", case.order))
+            .at(stray.origin.at()),
+        );
+    }
+}
+
+/// Whether a Preparation is Ready by what its source can know (`promotion.md`, "Two sources, one meaning").
+/// `Ok` or why not.
+///
+/// # Errors
+/// Why it is not Ready, for a message.
+pub fn preparation_ready(loaded: &Loaded<Preparation>) -> Result<(), String> {
+    use crate::model::meta::Readiness;
+    let from_cluster = place::from_cluster(&loaded.origin);
+    match Status::readiness(loaded.object.status.as_ref(), loaded.object.metadata.generation) {
+        Readiness::Ready => Ok(()),
+        Readiness::NoStatus if !from_cluster => Ok(()),
+        Readiness::NoStatus | Readiness::NoCondition => Err("it has no Ready condition".into()),
+        Readiness::NotReady(why) | Readiness::NotYetKnown(why) => Err(why),
+    }
+}
+
+/// A failure of kind Input for an object that was loaded.
+pub(crate) fn input_at<T>(loaded: &Loaded<T>, what: String, code: &'static str, cause: String) -> Failure {
+    Failure::new(Kind::Input, code, cause).of(what).at(loaded.origin.at())
+}

@@ -1,0 +1,178 @@
+//! Which Preparation could be promoted (`promotion.md`, "Which Preparation is promoted").
+
+use super::newest::{Newest, newest};
+use super::{Case, input_at, preparation_ready};
+use crate::error::Failure;
+use crate::model::id::{Artifact, Namespace, PreparationName};
+use crate::model::order::{Mode, Order};
+use crate::model::plan::Candidate;
+use crate::model::preparation::Preparation;
+use crate::model::world::{Loaded, World};
+use std::collections::BTreeMap;
+
+/// Sets `newest`, `candidate`, its faults, and errors of the intent.
+pub(super) fn choose(case: &mut Case, order: &Loaded<Order>, world: &World) {
+    let ready: BTreeMap<&PreparationName, &Loaded<Preparation>> =
+        case.preparations.iter().filter(|(_, l)| preparation_ready(l).is_ok()).collect();
+    let latest = order.object.status.as_ref().and_then(|s| s.latest_preparation_name.as_deref());
+    case.newest = newest(&ready, latest);
+    check_deployed(case);
+    let name = match case.mode {
+        Mode::Manual => manual(case, world),
+        Mode::Automatic => automatic(case, order),
+    };
+    let Some(name) = name else { return };
+    let Some(loaded) = case.preparations.get(&name).cloned() else { return };
+    match candidate_of(&loaded, &case.order.namespace) {
+        Ok(candidate) => {
+            if let Err(why) = preparation_ready(&loaded) {
+                case.candidate_faults.push(format!("Preparation {name} is not Ready: {why}"));
+            }
+            if !loaded.object.spec.artifact.signed {
+                case.candidate_faults.push(format!(
+                    "Preparation {name} does not say artifact.signed: true; its renderer signs nothing or has not yet"
+                ));
+            }
+            case.candidate = Some(candidate);
+        }
+        Err(failure) => case.errors.push(failure),
+    }
+}
+
+/// Changed content under one name is an error: what is deployed is rendered from the Serving alone.
+fn check_deployed(case: &mut Case) {
+    let Some(deployed) = &case.deployed else { return };
+    let Some(loaded) = case.preparations.get(&deployed.preparation) else { return };
+    let artifact = &loaded.object.spec.artifact;
+    if artifact.digest != deployed.artifact.digest {
+        let failure = input_at(
+            loaded,
+            format!("Preparation {}/{}", case.order.namespace, deployed.preparation),
+            "changed-content",
+            format!(
+                "its artifact is now {}, but {} is deployed under this name; a Preparation never changes",
+                artifact.digest, deployed.artifact.digest
+            ),
+        )
+        .field("spec.artifact.digest")
+        .hint("give the new content a Preparation of its own");
+        case.errors.push(failure);
+    }
+}
+
+/// The one that the Serving names, unless it is what is deployed here.
+fn manual(case: &mut Case, world: &World) -> Option<PreparationName> {
+    let serving = case.serving.clone()?;
+    let wanted = serving.spec.preparation_name.as_ref()?;
+    if case.at_home() && case.deployed.as_ref().is_some_and(|d| d.preparation == *wanted) {
+        return None;
+    }
+    if case.preparations.contains_key(wanted) {
+        return Some(wanted.clone());
+    }
+    let elsewhere = world.preparations.get(&(case.order.namespace.clone(), wanted.clone()));
+    let failure = match elsewhere {
+        Some(other) => Failure::input(
+            "foreign-preparation",
+            format!(
+                "it asks for Preparation {wanted}, which belongs to Order {}",
+                other.object.spec.order_name
+            ),
+        ),
+        None if case.deployed.as_ref().is_some_and(|d| d.preparation == *wanted) => Failure::input(
+            "unknown-preparation",
+            format!(
+                "the Order moved to another Environment, and Preparation {wanted}, which must be promoted anew there, does not exist any more"
+            ),
+        ),
+        None => Failure::input(
+            "unknown-preparation",
+            format!("it asks for Preparation {wanted}, which does not exist"),
+        ),
+    };
+    case.errors.push(
+        failure
+            .of(format!("Serving {}", case.order))
+            .at(crate::error::At::file(crate::model::naming::serving_path(&case.order)))
+            .field("spec.preparationName")
+            .hint(format!("expedite withdraw {} takes the request back", case.order)),
+    );
+    None
+}
+
+/// The newest Ready one, never one older than what is deployed, never one that ran here before.
+fn automatic(case: &mut Case, order: &Loaded<Order>) -> Option<PreparationName> {
+    let name = match &case.newest {
+        Newest::None => return None,
+        Newest::Unclear(names) => {
+            let list: Vec<&str> = names.iter().map(PreparationName::as_str).collect();
+            let failure = input_at(
+                order,
+                case.what(),
+                "newest-unclear",
+                format!(
+                    "which Preparation is the newest cannot be told: creation times are missing or equal, and parentDigest gives no single tip; candidates: {}",
+                    list.join(", ")
+                ),
+            )
+            .hint("give the Preparations creationTimestamps or a parentDigest chain, or switch the Order to Manual and promote one");
+            case.errors.push(failure);
+            return None;
+        }
+        Newest::One(name) => name.clone(),
+    };
+    let loaded = case.preparations.get(&name)?;
+    if let Some(deployed) = &case.deployed
+        && case.at_home()
+    {
+        if deployed.preparation == name || deployed.artifact.digest == loaded.object.spec.artifact.digest {
+            return None;
+        }
+        let age = |l: &Loaded<Preparation>| l.object.metadata.creation_timestamp;
+        if let Some(running) = case.preparations.get(&deployed.preparation)
+            && let (Some(old), Some(new)) = (age(running), age(loaded))
+            && new <= old
+        {
+            return None;
+        }
+    }
+    let ran = case.serving.iter().flat_map(|s| &s.status.history).any(|e| {
+        let here = case.place.as_ref().map(|p| &p.name);
+        (e.preparation_name == name || e.digest == loaded.object.spec.artifact.digest)
+            && (e.environment.is_none() || e.environment.as_ref() == here)
+    });
+    (!ran).then_some(name)
+}
+
+/// What a promotion of this Preparation would pin.
+///
+/// # Errors
+/// `ociRef` is no pinned reference, or its digest is not `artifact.digest`.
+pub fn candidate_of(loaded: &Loaded<Preparation>, namespace: &Namespace) -> Result<Candidate, Failure> {
+    let preparation = &loaded.object;
+    let what = || format!("Preparation {namespace}/{}", preparation.metadata.name);
+    let spec = &preparation.spec;
+    let wrong = |cause: String| {
+        input_at(loaded, what(), "bad-oci-ref", cause)
+            .field("spec.artifact.ociRef")
+            .hint("write oci://<registry>/<repository>@<artifact.digest>")
+    };
+    let artifact = Artifact::parse(&spec.artifact.oci_ref).map_err(|e| wrong(e.to_string()))?;
+    if artifact.digest != spec.artifact.digest {
+        return Err(wrong(format!(
+            "it names {}, but artifact.digest is {}",
+            artifact.digest, spec.artifact.digest
+        )));
+    }
+    let name = PreparationName::parse(&preparation.metadata.name)
+        .map_err(|e| input_at(loaded, what(), "bad-name", e.to_string()))?;
+    Ok(Candidate {
+        name,
+        artifact,
+        base_digest: spec.source.as_ref().and_then(|s| s.base_digest),
+        target_namespace: spec.target_namespace.clone().unwrap_or_else(|| namespace.clone()),
+        uid: preparation.metadata.uid.clone(),
+        commit_message: spec.commit_message.clone(),
+        created: preparation.metadata.creation_timestamp,
+    })
+}

@@ -1,0 +1,79 @@
+//! Which Preparation is the newest (`promotion.md`, "Newest"): never file order, never the name.
+
+use crate::model::id::{Digest, PreparationName};
+use crate::model::preparation::Preparation;
+use crate::model::time::Time;
+use crate::model::world::Loaded;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// The answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Newest {
+    /// There is no Ready one.
+    None,
+    /// This one.
+    One(PreparationName),
+    /// No rule gives one answer; the candidates are listed.
+    Unclear(Vec<PreparationName>),
+}
+
+/// Ready Preparations and, where a controller observed it, the Order's latest.
+pub(crate) fn newest(
+    ready: &BTreeMap<&PreparationName, &Loaded<Preparation>>,
+    observed_latest: Option<&str>,
+) -> Newest {
+    match ready.len() {
+        0 => return Newest::None,
+        1 => return ready.keys().next().map_or(Newest::None, |n| Newest::One((*n).clone())),
+        _ => {}
+    }
+    if let Some(name) = by_time(ready).or_else(|| by_chain(ready)) {
+        return Newest::One(name);
+    }
+    if let Some(latest) = observed_latest
+        && let Some(name) = ready.keys().find(|n| n.as_str() == latest)
+    {
+        return Newest::One((*name).clone());
+    }
+    Newest::Unclear(ready.keys().map(|n| (*n).clone()).collect())
+}
+
+/// By creationTimestamp, when all have one and the top second is not shared.
+fn by_time(ready: &BTreeMap<&PreparationName, &Loaded<Preparation>>) -> Option<PreparationName> {
+    let mut times: Vec<(Time, &PreparationName)> = Vec::with_capacity(ready.len());
+    for (name, loaded) in ready {
+        times.push((loaded.object.metadata.creation_timestamp?, name));
+    }
+    times.sort();
+    let (top, name) = times.last()?;
+    let shared = times.iter().filter(|(t, _)| t.floor() == top.floor()).count() > 1;
+    (!shared).then(|| (*name).clone())
+}
+
+/// The tip of the `parentDigest` chain: the one digest that is nobody's parent, from which every other one
+/// is reached.
+fn by_chain(ready: &BTreeMap<&PreparationName, &Loaded<Preparation>>) -> Option<PreparationName> {
+    let parents: BTreeMap<Digest, Option<Digest>> =
+        ready.values().map(|l| (l.object.spec.artifact.digest, l.object.spec.parent_digest)).collect();
+    if parents.len() != ready.len() {
+        return None;
+    }
+    let named: BTreeSet<Digest> = parents.values().flatten().copied().collect();
+    let mut tips = ready.iter().filter(|(_, l)| !named.contains(&l.object.spec.artifact.digest));
+    let (name, tip) = tips.next()?;
+    if tips.next().is_some() {
+        return None;
+    }
+    let mut seen = BTreeSet::new();
+    let mut at = Some(tip.object.spec.artifact.digest);
+    while let Some(digest) = at {
+        if !seen.insert(digest) {
+            return None;
+        }
+        at = parents.get(&digest).copied().flatten();
+        if at.is_some_and(|d| !parents.contains_key(&d)) {
+            break;
+        }
+    }
+    (seen.len() == ready.len()).then(|| (*name).clone())
+}
