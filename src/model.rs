@@ -15,6 +15,7 @@ pub mod order;
 pub mod plan;
 pub mod preparation;
 pub mod reason;
+pub mod scope;
 pub mod serving;
 pub mod time;
 pub mod calendar;
