@@ -1,1 +1,3 @@
 //! The gates in their order; each asks for evidence, then judges. Pure.
+
+pub mod ssh_vote;
