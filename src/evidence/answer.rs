@@ -3,7 +3,7 @@
 use crate::model::evidence::Unread;
 use crate::model::id::Digest;
 use bytes::Bytes;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
 /// An answer that keeps "not there" and "could not be read" apart.
@@ -37,12 +37,17 @@ pub struct Manifest {
     pub bytes: Bytes,
 }
 
+/// `null` where a value may be left out is the same as left out.
+fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
+    Ok(Option::deserialize(from)?.unwrap_or_default())
+}
+
 /// An OCI descriptor, as far as we use it.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
     /// A hint.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub media_type: String,
     /// What.
     pub digest: Digest,
@@ -52,7 +57,7 @@ pub struct Descriptor {
     #[serde(default)]
     pub artifact_type: Option<String>,
     /// Hints, never proof.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "null_is_default")]
     pub annotations: BTreeMap<String, String>,
     /// The blob itself, base64 (image-spec, "Embedded content"); checked against digest and size before use.
     #[serde(default)]
@@ -99,4 +104,8 @@ pub struct Referrers {
     pub unread: Option<Unread>,
     /// For people (a fallback tag that is not an index).
     pub warnings: Vec<String>,
+    /// A place that was left out because it hardly ever holds anything: the fallback tag where the API lists
+    /// something, the API where this registry has shown that it has none. Before "missing" is said,
+    /// `Registries::referrers_left_out` reads it.
+    pub left_out: Option<Place>,
 }

@@ -1,51 +1,230 @@
 //! The registry reader and writer: HTTP(S) and image layout folders behind one face.
+//!
+//! Knows how a registry is asked and what its answers mean; knows nothing of claims, keys and Orders. An
+//! answer is there, authoritatively absent, or unread: no fault of a registry ever looks like "not there".
 
+mod budget;
+mod clients;
+mod config;
+mod fault;
+mod host;
+mod http;
+pub mod index;
+mod layout;
+pub mod link;
+mod read;
+mod referrers;
+mod request_log;
+mod retry;
+
+pub use config::{Environment, HostConfig, Limits, RegistriesConfig};
+pub use request_log::LoggedRequest;
+
+use crate::error::Failure;
 use crate::evidence::answer::{Answer, Descriptor, Manifest, Reference, Referrers};
 use crate::model::evidence::Unread;
 use crate::model::id::{Digest, OciRepository};
-use crate::model::reason::Verified;
+use base64::Engine;
+use budget::Budget;
 use bytes::Bytes;
+use clients::Clients;
+use host::Host;
+use http::Session;
+use layout::Layouts;
+use request_log::RequestLog;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// All registries of a run: one connection pool, tokens per repository and action, what each registry can
 /// do is remembered. Cheap to clone.
-#[derive(Debug, Clone, Default)]
-pub struct Registries {}
+#[derive(Debug, Clone)]
+pub struct Registries {
+    shared: Arc<Shared>,
+    /// Of one artifact; `None`: each operation has its own.
+    budget: Option<Arc<Budget>>,
+}
 
-fn not_built() -> Unread {
-    Unread {
-        reason: Verified::RegistryError,
-        request: String::new(),
-        status: None,
-        why: "not built yet".into(),
-        retryable: false,
+#[derive(Debug)]
+struct Shared {
+    config: RegistriesConfig,
+    clients: Clients,
+    log: RequestLog,
+    places: Mutex<HashMap<String, Place>>,
+}
+
+/// Where a registry's name leads.
+#[derive(Debug, Clone)]
+enum Place {
+    Http(Arc<Host>),
+    Layouts(Arc<Layouts>),
+}
+
+impl Default for Registries {
+    fn default() -> Self {
+        Self::unchecked(RegistriesConfig::default())
     }
 }
 
 impl Registries {
+    /// Takes the settings; asks nothing yet.
+    ///
+    /// # Errors
+    /// Input: a mirror is no `http(s)://host[:port]`, a `caFile` cannot be read or holds no certificate.
+    pub fn new(config: RegistriesConfig) -> Result<Self, Failure> {
+        for (registry, settings) in &config.hosts {
+            host::base(registry, settings)?;
+            if let Some(file) = &settings.ca_file {
+                clients::check_ca_file(registry, file)?;
+            }
+        }
+        Ok(Self::unchecked(config))
+    }
+
+    fn unchecked(config: RegistriesConfig) -> Self {
+        let clients = Clients::new(config.environment.clone(), config.limits.clone());
+        let shared = Shared { config, clients, log: RequestLog::default(), places: Mutex::default() };
+        Self { shared: Arc::new(shared), budget: None }
+    }
+
+    /// The same registries with one time budget (`Limits::artifact`) for everything that is asked through
+    /// the returned value. Waiting for a free slot does not count.
+    #[must_use]
+    pub fn per_artifact(&self) -> Self {
+        let budget = Budget::new(self.shared.config.limits.artifact);
+        Self { shared: Arc::clone(&self.shared), budget: Some(budget) }
+    }
+
+    /// Every HTTP request made so far, tokens and redirects included, in the order of their answers.
+    #[must_use]
+    pub fn requests(&self) -> Vec<LoggedRequest> {
+        self.shared.log.all()
+    }
+
     /// A manifest by digest (hashed, size-capped) or tag.
-    pub async fn manifest(&self, _repository: &OciRepository, _reference: &Reference) -> Answer<Manifest> {
-        Answer::Unread(not_built())
+    pub async fn manifest(&self, repository: &OciRepository, reference: &Reference) -> Answer<Manifest> {
+        match self.place(repository) {
+            Ok(Place::Http(host)) => self.session(&host, repository, &self.time()).manifest(reference).await,
+            Ok(Place::Layouts(layouts)) => layouts.manifest(repository, reference),
+            Err(why) => Answer::Unread(why),
+        }
     }
 
     /// Whether the registry holds this manifest (`HEAD`, repeated as `GET` to learn why it fails).
-    pub async fn holds_manifest(&self, _repository: &OciRepository, _digest: &Digest) -> Answer<()> {
-        Answer::Unread(not_built())
+    pub async fn holds_manifest(&self, repository: &OciRepository, digest: &Digest) -> Answer<()> {
+        match self.place(repository) {
+            Ok(Place::Http(host)) => {
+                self.session(&host, repository, &self.time()).holds_manifest(digest).await
+            }
+            Ok(Place::Layouts(layouts)) => match layouts.manifest(repository, &Reference::Digest(*digest)) {
+                Answer::Found(_) => Answer::Found(()),
+                Answer::Absent => Answer::Absent,
+                Answer::Unread(why) => Answer::Unread(why),
+            },
+            Err(why) => Answer::Unread(why),
+        }
     }
 
     /// Whether the registry holds this blob.
-    pub async fn holds_blob(&self, _repository: &OciRepository, _digest: &Digest) -> Answer<()> {
-        Answer::Unread(not_built())
+    pub async fn holds_blob(&self, repository: &OciRepository, digest: &Digest) -> Answer<()> {
+        match self.place(repository) {
+            Ok(Place::Http(host)) => self.session(&host, repository, &self.time()).holds_blob(digest).await,
+            Ok(Place::Layouts(layouts)) => layouts.holds_blob(repository, digest),
+            Err(why) => Answer::Unread(why),
+        }
     }
 
     /// A blob of exactly the descriptor's size and digest, never read past `cap` bytes; embedded `data` is
     /// used (after hashing) without a request.
-    pub async fn blob(&self, _repository: &OciRepository, _blob: &Descriptor, _cap: u64) -> Answer<Bytes> {
-        Answer::Unread(not_built())
+    pub async fn blob(&self, repository: &OciRepository, blob: &Descriptor, cap: u64) -> Answer<Bytes> {
+        let line = format!("GET {repository}/blobs/{}", blob.digest);
+        if let Some(why) = read::too_large(&line, blob, cap) {
+            return Answer::Unread(why);
+        }
+        if let Some(data) = &blob.data {
+            let line = format!("the data embedded in the descriptor of {}", blob.digest);
+            let Ok(bytes) = base64::engine::general_purpose::STANDARD.decode(data) else {
+                return Answer::Unread(fault::integrity(&line, None, "not base64"));
+            };
+            return match read::check(&line, None, blob, bytes.into()) {
+                Ok(bytes) => Answer::Found(bytes),
+                Err(why) => Answer::Unread(why),
+            };
+        }
+        match self.place(repository) {
+            Ok(Place::Http(host)) => self.session(&host, repository, &self.time()).blob(blob).await,
+            Ok(Place::Layouts(layouts)) => layouts.blob(repository, blob),
+            Err(why) => Answer::Unread(why),
+        }
     }
 
-    /// All referrers of `digest`: the API with every page, and the fallback tag where the API is absent (or
-    /// also present: both are listed).
-    pub async fn referrers(&self, _repository: &OciRepository, _digest: &Digest) -> Referrers {
-        Referrers { unread: Some(not_built()), ..Referrers::default() }
+    /// All referrers of `digest`: the API with every page; the fallback tag where the API is absent or lists
+    /// nothing. What was left out is named, and read by [`Self::referrers_left_out`].
+    pub async fn referrers(&self, repository: &OciRepository, digest: &Digest) -> Referrers {
+        match self.place(repository) {
+            Ok(Place::Http(host)) => self.session(&host, repository, &self.time()).referrers(digest).await,
+            Ok(Place::Layouts(layouts)) => layouts.referrers(repository, digest),
+            Err(why) => Referrers { unread: Some(why), ..Referrers::default() },
+        }
+    }
+
+    /// `listed`, and what the place lists that was left out of it: to be asked before "missing" is said. No
+    /// request when nothing was left out.
+    pub async fn referrers_left_out(
+        &self,
+        repository: &OciRepository,
+        digest: &Digest,
+        listed: Referrers,
+    ) -> Referrers {
+        match self.place(repository) {
+            Ok(Place::Http(host)) => {
+                self.session(&host, repository, &self.time()).referrers_left_out(digest, listed).await
+            }
+            Ok(Place::Layouts(_)) | Err(_) => listed,
+        }
+    }
+
+    fn time(&self) -> Arc<Budget> {
+        match &self.budget {
+            Some(budget) => Arc::clone(budget),
+            None => Budget::new(self.shared.config.limits.artifact),
+        }
+    }
+
+    fn session<'a>(
+        &'a self,
+        host: &'a Host,
+        repository: &'a OciRepository,
+        budget: &'a Arc<Budget>,
+    ) -> Session<'a> {
+        let shared = &self.shared;
+        Session {
+            host,
+            repository,
+            limits: &shared.config.limits,
+            budget,
+            log: &shared.log,
+            offline: shared.config.offline,
+        }
+    }
+
+    fn place(&self, repository: &OciRepository) -> Result<Place, Unread> {
+        let registry = repository.registry();
+        let mut places = self.shared.places.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = places.get(registry) {
+            return Ok(place.clone());
+        }
+        let config = &self.shared.config;
+        let settings = config.hosts.get(registry).cloned().unwrap_or_default();
+        let place = match &settings.layout {
+            Some(root) => Place::Layouts(Layouts::new(root.clone(), config.limits.clone())),
+            None => {
+                let base = host::base(registry, &settings)
+                    .map_err(|f| fault::broken(&format!("GET {registry}"), None, f.to_string()))?;
+                let client = self.shared.clients.get(settings.ca_file.as_deref());
+                Place::Http(Arc::new(Host::new(base, client, &settings, &config.limits)))
+            }
+        };
+        places.insert(registry.to_owned(), place.clone());
+        Ok(place)
     }
 }

@@ -1,0 +1,79 @@
+//! How much time one artifact may cost. Only active time counts: waiting for a free slot does not, so
+//! that the last of a thousand artifacts has as much as the first.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Active time of operations that may run beside each other: the union of their intervals.
+#[derive(Debug)]
+pub(super) struct Budget {
+    limit: Duration,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    spent: Duration,
+    active: usize,
+    since: Option<Instant>,
+}
+
+impl Budget {
+    pub(super) fn new(limit: Duration) -> Arc<Self> {
+        Arc::new(Self { limit, state: Mutex::default() })
+    }
+
+    /// What is left.
+    pub(super) fn remaining(&self) -> Duration {
+        let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        let running = state.since.map_or(Duration::ZERO, |s| s.elapsed());
+        self.limit.saturating_sub(state.spent + running)
+    }
+
+    /// Time counts until the guard is dropped.
+    pub(super) fn activity(self: &Arc<Self>) -> Activity {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        if state.active == 0 {
+            state.since = Some(Instant::now());
+        }
+        state.active += 1;
+        Activity(Arc::clone(self))
+    }
+}
+
+/// Something is being waited for.
+#[derive(Debug)]
+pub(super) struct Activity(Arc<Budget>);
+
+impl Drop for Activity {
+    fn drop(&mut self) {
+        let mut state = self.0.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.active -= 1;
+        if state.active == 0 {
+            let ran = state.since.take().map_or(Duration::ZERO, |s| s.elapsed());
+            state.spent += ran;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waiting_outside_an_activity_costs_nothing_and_two_at_once_cost_once() {
+        let budget = Budget::new(Duration::from_secs(10));
+        std::thread::sleep(Duration::from_millis(30));
+        assert_eq!(budget.remaining(), Duration::from_secs(10));
+        let wall = Instant::now();
+        {
+            let _a = budget.activity();
+            let _b = budget.activity();
+            std::thread::sleep(Duration::from_millis(40));
+        }
+        let wall = wall.elapsed();
+        let spent = Duration::from_secs(10) - budget.remaining();
+        assert!(spent >= Duration::from_millis(40), "{spent:?}");
+        assert!(spent <= wall, "counted twice: {spent:?} of {wall:?}");
+    }
+}

@@ -1,0 +1,99 @@
+//! The HTTP clients: certificate roots, proxies, time-outs. One pool per set of certificate authorities.
+//!
+//! Nothing here follows a redirect or asks for compressed bodies: redirects are `http`'s to judge, and a
+//! cap on bytes is a cap on what was sent.
+
+use crate::error::Failure;
+use crate::evidence::registry::config::{Environment, Limits};
+use reqwest::{Certificate, Client, NoProxy, Proxy};
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// How we call ourselves.
+const AGENT: &str = concat!("expedite/", env!("CARGO_PKG_VERSION"));
+
+#[derive(Debug)]
+pub(super) struct Clients {
+    environment: Environment,
+    limits: Limits,
+    made: Mutex<HashMap<Option<PathBuf>, Result<Client, String>>>,
+}
+
+impl Clients {
+    pub(super) fn new(environment: Environment, limits: Limits) -> Self {
+        Self { environment, limits, made: Mutex::default() }
+    }
+
+    /// The client that trusts the system's authorities and those of `ca_file`.
+    ///
+    /// # Errors
+    /// Says which file or variable cannot be used.
+    pub(super) fn get(&self, ca_file: Option<&Path>) -> Result<Client, String> {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        made.entry(ca_file.map(Path::to_owned)).or_insert_with(|| self.make(ca_file)).clone()
+    }
+
+    fn make(&self, ca_file: Option<&Path>) -> Result<Client, String> {
+        let mut extra = Vec::new();
+        if let Some(file) = ca_file {
+            extra = certificates(file).map_err(|why| format!("caFile {}: {why}", file.display()))?;
+        }
+        if let Some(file) = &self.environment.ssl_cert_file {
+            extra.extend(
+                certificates(file).map_err(|why| format!("SSL_CERT_FILE {}: {why}", file.display()))?,
+            );
+            return self.build(extra, true);
+        }
+        // A machine without any authorities (a bare container) still reads plain HTTP.
+        self.build(extra.clone(), false).or_else(|_| self.build(extra, true))
+    }
+
+    fn build(&self, certificates: Vec<Certificate>, only: bool) -> Result<Client, String> {
+        let builder = Client::builder()
+            .user_agent(AGENT)
+            .redirect(reqwest::redirect::Policy::none())
+            .retry(reqwest::retry::never())
+            .referer(false)
+            .http1_only()
+            .connect_timeout(self.limits.connect)
+            .no_proxy();
+        let mut builder = match only {
+            true => builder.tls_certs_only(certificates),
+            false => builder.tls_certs_merge(certificates),
+        };
+        let except = self.environment.no_proxy.as_deref().and_then(NoProxy::from_string);
+        if let Some(proxy) = &self.environment.https_proxy {
+            let proxy = Proxy::https(proxy).map_err(|_| "HTTPS_PROXY is not a URL".to_owned())?;
+            builder = builder.proxy(proxy.no_proxy(except.clone()));
+        }
+        if let Some(proxy) = &self.environment.http_proxy {
+            let proxy = Proxy::http(proxy).map_err(|_| "HTTP_PROXY is not a URL".to_owned())?;
+            builder = builder.proxy(proxy.no_proxy(except));
+        }
+        builder.build().map_err(|e| format!("no HTTP client: {e}"))
+    }
+}
+
+/// Every certificate of a PEM file.
+fn certificates(file: &Path) -> Result<Vec<Certificate>, String> {
+    let pem = std::fs::read(file).map_err(|e| e.to_string())?;
+    let list = Certificate::from_pem_bundle(&pem).map_err(|_| "not PEM certificates".to_owned())?;
+    if list.is_empty() {
+        return Err("holds no PEM certificate".into());
+    }
+    Ok(list)
+}
+
+/// Checks a `caFile` of the settings before anything is asked.
+///
+/// # Errors
+/// An input failure that names the file.
+pub(super) fn check_ca_file(registry: &str, file: &Path) -> Result<(), Failure> {
+    certificates(file).map(|_| ()).map_err(|why| {
+        Failure::input("registry-ca-file", format!("{}: {why}", file.display()))
+            .of(format!("registry {registry}"))
+            .field("caFile")
+            .hint("name a PEM file with the certificate of the authority that signed the registry's")
+    })
+}

@@ -1,0 +1,163 @@
+//! What the registry room is told: per registry settings, caps and times, and the environment's values.
+//!
+//! Everything comes in from the caller; nothing here or below reads the process environment.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::num::NonZeroUsize;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// All that [`super::Registries`] needs to know.
+#[derive(Debug, Clone, Default)]
+pub struct RegistriesConfig {
+    /// By `host[:port]` as written in an `ociRef`; one that is not here has the defaults.
+    pub hosts: BTreeMap<String, HostConfig>,
+    /// Caps, time-outs, budgets.
+    pub limits: Limits,
+    /// Where blobs are kept between runs; what is found there is hashed again before use.
+    pub cache_dir: Option<PathBuf>,
+    /// No HTTP request is made; image layout folders still answer.
+    pub offline: bool,
+    /// Credentials, certificate roots and proxies, as the environment names them.
+    pub environment: Environment,
+}
+
+/// Settings of one registry.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct HostConfig {
+    /// `http://` instead of `https://`.
+    pub plain_http: bool,
+    /// Ask here instead: `https://host[:port]` or `http://host[:port]`. The registry's own credentials
+    /// never go there; the mirror's (looked up under its own host) do.
+    pub mirror: Option<String>,
+    /// This folder is the registry: one OCI image layout per repository, in the sub-folder of its path.
+    pub layout: Option<PathBuf>,
+    /// PEM file of certificate authorities, trusted beside the system's.
+    pub ca_file: Option<PathBuf>,
+    /// Requests at once.
+    pub concurrency: Option<NonZeroUsize>,
+}
+
+/// Caps, time-outs and budgets (`evidence-facts.md`, section 8). Tests shrink them.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Largest manifest or page of a list, bytes.
+    pub manifest: u64,
+    /// Largest answer of a token endpoint, bytes.
+    pub token: u64,
+    /// How much of an error's body is looked at, bytes.
+    pub error_body: u64,
+    /// Referrers of one digest.
+    pub candidates: usize,
+    /// Pages of one list.
+    pub pages: usize,
+    /// Redirects of one request.
+    pub redirects: usize,
+    /// Until a connection stands.
+    pub connect: Duration,
+    /// Without one byte from the registry.
+    pub idle: Duration,
+    /// Active time of one artifact (see [`super::Registries::per_artifact`]), waiting for a free slot excluded.
+    pub artifact: Duration,
+    /// Tries of one request.
+    pub tries: u32,
+    /// Pause before the second try; it doubles. `Retry-After` counts more.
+    pub backoff: Duration,
+    /// How long a registry that could not be reached is not asked again.
+    pub hold_off: Duration,
+    /// Time of a credential helper.
+    pub helper: Duration,
+    /// Requests at once, per registry.
+    pub concurrency: NonZeroUsize,
+    /// Tries to enter a record in a fallback index.
+    pub index_tries: u32,
+    /// Shortest pause before the fallback index is read back once more, to see whether another writer
+    /// has overwritten it.
+    pub settle: Duration,
+}
+
+/// Sixteen requests at once, per registry.
+const CONCURRENCY: NonZeroUsize = match NonZeroUsize::new(16) {
+    Some(n) => n,
+    None => NonZeroUsize::MIN,
+};
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            manifest: 4 << 20,
+            token: 1 << 20,
+            error_body: 64 << 10,
+            candidates: 1000,
+            pages: 50,
+            redirects: 5,
+            connect: Duration::from_secs(10),
+            idle: Duration::from_secs(20),
+            artifact: Duration::from_secs(120),
+            tries: 4,
+            backoff: Duration::from_millis(500),
+            hold_off: Duration::from_secs(30),
+            helper: Duration::from_secs(20),
+            concurrency: CONCURRENCY,
+            index_tries: 8,
+            settle: Duration::from_millis(250),
+        }
+    }
+}
+
+/// The environment's values that matter here, handed in from the edge.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Environment {
+    /// `DOCKER_CONFIG`: folder of docker's `config.json`.
+    pub docker_config: Option<PathBuf>,
+    /// `HOME`: `~/.docker/config.json` where `DOCKER_CONFIG` is not set.
+    pub home: Option<PathBuf>,
+    /// `REGISTRY_AUTH_FILE`: Podman's.
+    pub registry_auth_file: Option<PathBuf>,
+    /// `XDG_RUNTIME_DIR`: `containers/auth.json` below it is Podman's too.
+    pub xdg_runtime_dir: Option<PathBuf>,
+    /// `PATH`: where credential helpers are looked for.
+    pub path: Option<OsString>,
+    /// `SSL_CERT_FILE`: certificate authorities instead of the system's.
+    pub ssl_cert_file: Option<PathBuf>,
+    /// `HTTPS_PROXY`, else `ALL_PROXY` (or lower case).
+    pub https_proxy: Option<String>,
+    /// `http_proxy`, else `ALL_PROXY`. Upper-case `HTTP_PROXY` counts outside CGI only.
+    pub http_proxy: Option<String>,
+    /// `NO_PROXY` (or lower case): comma-separated hosts, domains, addresses.
+    pub no_proxy: Option<String>,
+}
+
+impl Environment {
+    /// Picks the values that matter out of an environment. An empty value counts as not set.
+    ///
+    /// ```
+    /// use expedite::evidence::registry::Environment;
+    /// let e = Environment::from_vars(|name| (name == "HOME").then(|| "/home/cook".into()));
+    /// assert_eq!(e.home.as_deref(), Some(std::path::Path::new("/home/cook")));
+    /// assert_eq!(e.docker_config, None);
+    /// ```
+    #[must_use]
+    pub fn from_vars(var: impl Fn(&str) -> Option<OsString>) -> Self {
+        let any = |names: &[&str]| names.iter().find_map(|n| var(n).filter(|v| !v.is_empty()));
+        let path = |name: &str| any(&[name]).map(PathBuf::from);
+        let text = |names: &[&str]| any(names).and_then(|v| v.into_string().ok());
+        let http = if var("REQUEST_METHOD").is_some() {
+            text(&["http_proxy", "all_proxy", "ALL_PROXY"])
+        } else {
+            text(&["http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"])
+        };
+        Self {
+            docker_config: path("DOCKER_CONFIG"),
+            home: path("HOME"),
+            registry_auth_file: path("REGISTRY_AUTH_FILE"),
+            xdg_runtime_dir: path("XDG_RUNTIME_DIR"),
+            path: any(&["PATH"]),
+            ssl_cert_file: path("SSL_CERT_FILE"),
+            https_proxy: text(&["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]),
+            http_proxy: http,
+            no_proxy: text(&["no_proxy", "NO_PROXY"]),
+        }
+    }
+}

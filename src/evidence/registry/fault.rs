@@ -1,0 +1,278 @@
+//! What a bad answer means, and the words for it. Wording is stable from run to run: no times, no
+//! counters, and of a registry's own text only what does not change with every request.
+
+use crate::model::evidence::Unread;
+use crate::model::reason::Verified;
+use serde::Deserialize;
+use std::error::Error as _;
+use std::io;
+use url::Url;
+
+/// Longest piece of foreign text in a message, characters.
+const FOREIGN: usize = 120;
+
+/// The request as a report names it: method, scheme, host, path. Never the query: redirects carry
+/// signatures there.
+pub(super) fn request_line(method: &str, url: &Url) -> String {
+    format!("{method} {}", without_query(url))
+}
+
+/// A URL without user, query and fragment.
+pub(super) fn without_query(url: &Url) -> String {
+    let mut bare = url.clone();
+    bare.set_query(None);
+    bare.set_fragment(None);
+    // Only fails for URLs that have no host; those have no user either.
+    let _ = bare.set_username("");
+    let _ = bare.set_password(None);
+    bare.into()
+}
+
+/// An Unread of this room.
+pub(super) fn unread(
+    reason: Verified,
+    request: &str,
+    status: Option<u16>,
+    why: impl Into<String>,
+    retryable: bool,
+) -> Unread {
+    Unread { reason, request: request.to_owned(), status, why: why.into(), retryable }
+}
+
+/// The bytes are not what was asked for.
+pub(super) fn integrity(request: &str, status: Option<u16>, why: impl Into<String>) -> Unread {
+    unread(Verified::RegistryError, request, status, format!("integrity: {}", why.into()), false)
+}
+
+/// The registry broke a rule.
+pub(super) fn broken(request: &str, status: Option<u16>, why: impl Into<String>) -> Unread {
+    unread(Verified::RegistryError, request, status, why, false)
+}
+
+/// One try that brought no usable answer.
+#[derive(Debug)]
+pub(super) struct Fault {
+    /// What to say when it was the last try.
+    pub unread: Unread,
+    /// Another try may fare better.
+    pub transient: bool,
+    /// Nothing answers there: others need not try for a while.
+    pub unreachable: bool,
+}
+
+impl Fault {
+    /// Trying again is of no use.
+    pub(super) fn settled(unread: Unread) -> Self {
+        Self { unread, transient: false, unreachable: false }
+    }
+
+    /// Nothing answered in time, or the connection broke.
+    pub(super) fn no_answer(request: &str, why: impl Into<String>, unreachable: bool) -> Self {
+        Self {
+            unread: unread(Verified::RegistryUnreachable, request, None, why, true),
+            transient: true,
+            unreachable,
+        }
+    }
+
+    /// From the HTTP stack.
+    pub(super) fn transport(request: &str, error: &reqwest::Error) -> Self {
+        if error.is_builder() {
+            return Self::settled(broken(request, None, "the request cannot be made"));
+        }
+        if error.is_dns() {
+            return Self::no_answer(request, "host name not found", true);
+        }
+        let mut why = None;
+        let mut next = error.source();
+        while let Some(cause) = next {
+            if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
+                return Self::tls(request, tls);
+            }
+            if let Some(io) = cause.downcast_ref::<io::Error>() {
+                if let Some(tls) = io.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>()) {
+                    return Self::tls(request, tls);
+                }
+                why = why.or(io_words(io.kind()));
+            }
+            let text = cause.to_string();
+            if text.contains("proxy auth") {
+                let why = "the proxy wants credentials (407)";
+                return Self::settled(unread(Verified::RegistryUnreachable, request, Some(407), why, false));
+            }
+            if text.contains("tunnel") {
+                return Self::no_answer(request, "the proxy makes no connection", true);
+            }
+            next = cause.source();
+        }
+        let words = match why {
+            Some(words) => words,
+            None if error.is_timeout() => "no connection in time",
+            None if error.is_connect() => "no connection",
+            None => "the connection ended before the answer did",
+        };
+        Self::no_answer(request, words, error.is_connect() || error.is_timeout())
+    }
+
+    fn tls(request: &str, error: &rustls::Error) -> Self {
+        let why = format!("TLS: {}", tidy(&error.to_string()));
+        Self::settled(unread(Verified::RegistryUnreachable, request, None, why, false))
+    }
+}
+
+fn io_words(kind: io::ErrorKind) -> Option<&'static str> {
+    // The list of kinds is open: what is not named here has no words of its own.
+    Some(match kind {
+        io::ErrorKind::ConnectionRefused => "connection refused",
+        io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
+            "the connection ended before the answer did"
+        }
+        io::ErrorKind::TimedOut => "no connection in time",
+        io::ErrorKind::HostUnreachable | io::ErrorKind::NetworkUnreachable => "host not reachable",
+        _ => return None,
+    })
+}
+
+/// What a status says that is neither success nor an authoritative "not there".
+pub(super) fn refused(request: &str, status: u16, body: &[u8]) -> Unread {
+    let said = match OciErrors::parse(body) {
+        Some(errors) => errors.words(),
+        None => String::new(),
+    };
+    let why = |what: &str| format!("{what}{said}");
+    let (reason, why, retryable) = match status {
+        401 => (Verified::RegistryUnauthorized, why("the registry wants other credentials (401)"), false),
+        403 => (Verified::RegistryUnauthorized, why("the registry denies this (403)"), false),
+        407 => (Verified::RegistryUnreachable, why("the proxy wants credentials (407)"), false),
+        429 => (Verified::RegistryRateLimited, why("too many requests (429)"), true),
+        408 | 425 | 500..=599 => {
+            (Verified::RegistryError, format!("the registry fails ({status}){said}"), true)
+        }
+        404 => (Verified::RegistryError, why("404 that is no registry's answer"), false),
+        _ => (Verified::RegistryError, format!("the registry answers {status}{said}"), false),
+    };
+    unread(reason, request, Some(status), why, retryable)
+}
+
+/// Whether waiting may help.
+pub(super) fn is_transient(status: u16) -> bool {
+    matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
+}
+
+/// The errors of a distribution registry (distribution-spec, "Error Codes").
+#[derive(Debug, Deserialize)]
+pub(super) struct OciErrors {
+    errors: Vec<OciError>,
+}
+
+#[derive(Debug, Deserialize)]
+struct OciError {
+    #[serde(default)]
+    code: Option<String>,
+    #[serde(default)]
+    message: Option<String>,
+}
+
+impl OciErrors {
+    /// Reads the body; `None`: it is no such list. Content-Type is not looked at: registries get it wrong.
+    pub(super) fn parse(body: &[u8]) -> Option<Self> {
+        let errors: Self = serde_json::from_slice(body).ok()?;
+        (!errors.errors.is_empty()).then_some(errors)
+    }
+
+    /// Whether one of the codes is among these.
+    pub(super) fn has(&self, codes: &[&str]) -> bool {
+        self.errors.iter().any(|e| e.code.as_deref().is_some_and(|c| codes.contains(&c)))
+    }
+
+    /// `: DENIED requested access to the resource is denied`, or nothing.
+    fn words(&self) -> String {
+        let Some(first) = self.errors.first() else { return String::new() };
+        let code = first.code.as_deref().filter(|c| {
+            (1..=40).contains(&c.len()) && c.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
+        });
+        let message = first.message.as_deref().map(tidy).unwrap_or_default();
+        match (code, message.as_str()) {
+            (None, "") => String::new(),
+            (None, message) => format!(": {message}"),
+            (Some(code), "") => format!(": {code}"),
+            (Some(code), message) => format!(": {code} {message}"),
+        }
+    }
+}
+
+/// Codes that say "you may not", whatever status carries them.
+const DENIALS: &[&str] = &["UNAUTHORIZED", "DENIED", "TOOMANYREQUESTS"];
+
+/// Whether a 404 says with authority that the thing is not there: a registry's own error, or nothing at
+/// all (the body is optional). A web page, or text of a proxy in between, says nothing.
+pub(super) fn is_absence(status: u16, body: &[u8]) -> bool {
+    status == 404 && (body.is_empty() || OciErrors::parse(body).is_some_and(|errors| !errors.has(DENIALS)))
+}
+
+/// Foreign text made fit for a message that is kept: one line, cut, and words with a digit in them (request
+/// ids, times, ports, digests) replaced, so that the same fault has the same words in the next run.
+pub(super) fn tidy(text: &str) -> String {
+    let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty());
+    let mut line = String::new();
+    for word in words {
+        let word = if word.contains(|c: char| c.is_ascii_digit()) { "…" } else { word };
+        if !line.is_empty() {
+            line.push(' ');
+        }
+        line.push_str(word);
+        if line.chars().count() > FOREIGN {
+            line = line.chars().take(FOREIGN).collect();
+            line.push('…');
+            break;
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn absence_needs_authority() {
+        assert!(is_absence(404, br#"{"errors":[{"code":"MANIFEST_UNKNOWN","message":"unknown"}]}"#));
+        assert!(is_absence(404, b""));
+        assert!(!is_absence(404, b"<html>not found</html>"));
+        assert!(!is_absence(404, b"404 page not found\n"));
+        assert!(!is_absence(404, br#"{"errors":[]}"#));
+        assert!(!is_absence(404, br#"{"errors":[{"code":"DENIED"}]}"#));
+        assert!(!is_absence(404, br#"{"errors":[{"code":"UNAUTHORIZED"}]}"#));
+        assert!(!is_absence(400, br#"{"errors":[{"code":"MANIFEST_UNKNOWN"}]}"#));
+    }
+
+    #[test]
+    fn words_of_a_registry_are_stable_and_short() {
+        let a = br#"{"errors":[{"code":"TOOMANYREQUESTS","message":"quota at 17:03:22 \u001b[31m id=77ab spent"}]}"#;
+        let b = br#"{"errors":[{"code":"TOOMANYREQUESTS","message":"quota at 18:59:00 \u001b[31m id=90cc spent"}]}"#;
+        let why = refused("GET https://r.example/v2/a", 429, a).why;
+        assert_eq!(why, refused("GET https://r.example/v2/a", 429, b).why);
+        assert_eq!(why, "too many requests (429): TOOMANYREQUESTS quota at … … … spent");
+        assert!(tidy(&"long ".repeat(100)).chars().count() <= FOREIGN + 1);
+        assert_eq!(tidy("a\n\tb\u{7}c"), "a b c");
+    }
+
+    #[test]
+    fn each_status_has_its_reason() {
+        let reason = |status| refused("GET x", status, b"").reason;
+        assert_eq!(reason(401), Verified::RegistryUnauthorized);
+        assert_eq!(reason(403), Verified::RegistryUnauthorized);
+        assert_eq!(reason(429), Verified::RegistryRateLimited);
+        for status in [400, 404, 405, 410, 500, 502, 503, 504, 599, 302] {
+            assert_eq!(reason(status), Verified::RegistryError, "{status}");
+        }
+        assert!(refused("GET x", 503, b"").retryable && !refused("GET x", 405, b"").retryable);
+    }
+
+    #[test]
+    fn a_request_line_holds_no_secret() {
+        let url = Url::parse("https://u:p@s3.example/blob?X-Amz-Signature=abc#f").unwrap();
+        assert_eq!(request_line("GET", &url), "GET https://s3.example/blob");
+    }
+}

@@ -1,0 +1,134 @@
+//! One registry as it is talked to: where, with which client, how many at once, and what was learnt of it.
+
+use crate::error::Failure;
+use crate::evidence::registry::config::{HostConfig, Limits};
+use crate::model::evidence::Unread;
+use reqwest::Client;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Semaphore;
+use url::Url;
+
+/// Docker Hub answers elsewhere than its name says.
+const DOCKER_HUB: &str = "registry-1.docker.io";
+
+#[derive(Debug)]
+pub(super) struct Host {
+    /// `scheme://host[:port]/`.
+    pub base: Url,
+    /// Or why there is none.
+    pub client: Result<Client, String>,
+    /// Requests at once.
+    pub slots: Semaphore,
+    no_referrers_api: AtomicBool,
+    hold: Mutex<Option<(Instant, Unread)>>,
+}
+
+impl Host {
+    pub(super) fn new(
+        base: Url,
+        client: Result<Client, String>,
+        config: &HostConfig,
+        limits: &Limits,
+    ) -> Self {
+        let slots = config.concurrency.unwrap_or(limits.concurrency).get().min(Semaphore::MAX_PERMITS);
+        Self {
+            base,
+            client,
+            slots: Semaphore::new(slots),
+            no_referrers_api: AtomicBool::new(false),
+            hold: Mutex::default(),
+        }
+    }
+
+    /// Whether an earlier answer showed that there is no referrers API here.
+    pub(super) fn has_no_referrers_api(&self) -> bool {
+        self.no_referrers_api.load(Ordering::Relaxed)
+    }
+
+    /// Remembers that there is no referrers API.
+    pub(super) fn learn_no_referrers_api(&self) {
+        self.no_referrers_api.store(true, Ordering::Relaxed);
+    }
+
+    /// Why nobody should ask at the moment: the registry is down, or has asked for a long pause.
+    pub(super) fn on_hold(&self) -> Option<Unread> {
+        let mut hold = self.hold.lock().unwrap_or_else(PoisonError::into_inner);
+        if hold.as_ref().is_some_and(|(until, _)| *until <= Instant::now()) {
+            *hold = None;
+        }
+        hold.as_ref().map(|(_, why)| why.clone())
+    }
+
+    /// Nobody should ask for this long.
+    pub(super) fn put_on_hold(&self, pause: Duration, why: &Unread) {
+        // A pause beyond what the clock can say is as good as for ever.
+        let far = Duration::from_secs(365 * 24 * 3600);
+        let until = Instant::now() + pause.min(far);
+        *self.hold.lock().unwrap_or_else(PoisonError::into_inner) = Some((until, why.clone()));
+    }
+}
+
+/// Where a registry is asked.
+///
+/// # Errors
+/// An input failure: the mirror is no `http(s)://host[:port]`.
+pub(super) fn base(registry: &str, config: &HostConfig) -> Result<Url, Failure> {
+    let wrong = |what: &str, why: &str| {
+        Failure::input("registry-url", format!("{what:?} {why}")).of(format!("registry {registry}"))
+    };
+    if let Some(mirror) = &config.mirror {
+        let why = "must be https://host[:port] or http://host[:port], without path, user and query";
+        let url = Url::parse(mirror).map_err(|_| wrong(mirror, why).field("mirror"))?;
+        let plain = matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.path() == "/"
+            && url.query().is_none()
+            && url.fragment().is_none()
+            && url.username().is_empty()
+            && url.password().is_none();
+        return if plain { Ok(url) } else { Err(wrong(mirror, why).field("mirror")) };
+    }
+    let host = match registry {
+        "docker.io" | "index.docker.io" => DOCKER_HUB,
+        other => other,
+    };
+    let scheme = if config.plain_http { "http" } else { "https" };
+    Url::parse(&format!("{scheme}://{host}/")).map_err(|_| wrong(registry, "is no host[:port]"))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn a_registry_is_asked_where_the_settings_say() {
+        let ask = |registry: &str, plain_http, mirror: Option<&str>| {
+            base(
+                registry,
+                &HostConfig { plain_http, mirror: mirror.map(str::to_owned), ..HostConfig::default() },
+            )
+            .map(String::from)
+        };
+        assert_eq!(ask("r.example", false, None).unwrap(), "https://r.example/");
+        assert_eq!(ask("r.example:5000", true, None).unwrap(), "http://r.example:5000/");
+        assert_eq!(ask("docker.io", false, None).unwrap(), "https://registry-1.docker.io/");
+        assert_eq!(ask("r.example", false, Some("http://127.0.0.1:5000")).unwrap(), "http://127.0.0.1:5000/");
+        for mirror in [
+            "127.0.0.1:5000",
+            "ftp://m.example",
+            "https://m.example/v2",
+            "https://u:p@m.example",
+            "https://m.example/?a",
+        ] {
+            let failure = ask("r.example", false, Some(mirror)).unwrap_err();
+            assert_eq!(
+                (failure.code, failure.field.as_deref()),
+                ("registry-url", Some("mirror")),
+                "{mirror}"
+            );
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! One request and its answer: redirects, caps, time-outs, tries. What an answer means for a claim is not
+//! known here.
+
+use crate::evidence::registry::budget::Budget;
+use crate::evidence::registry::config::Limits;
+use crate::evidence::registry::fault::{self, Fault};
+use crate::evidence::registry::host::Host;
+use crate::evidence::registry::link::same_origin;
+use crate::evidence::registry::request_log::RequestLog;
+use crate::evidence::registry::retry;
+use crate::model::evidence::Unread;
+use crate::model::id::OciRepository;
+use crate::model::reason::Verified;
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Method, Response};
+use std::sync::Arc;
+use std::time::Duration;
+use url::Url;
+
+/// Everything a request of one repository needs.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Session<'a> {
+    pub host: &'a Host,
+    pub repository: &'a OciRepository,
+    pub limits: &'a Limits,
+    pub budget: &'a Arc<Budget>,
+    pub log: &'a RequestLog,
+    pub offline: bool,
+}
+
+/// One request.
+#[derive(Debug, Clone)]
+pub(super) struct Call {
+    pub method: Method,
+    pub url: Url,
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+    pub body: Bytes,
+    /// A success longer than this is refused.
+    pub cap: u64,
+}
+
+impl Call {
+    pub(super) fn new(method: Method, url: Url, cap: u64) -> Self {
+        Self { method, url, headers: Vec::new(), body: Bytes::new(), cap }
+    }
+
+    pub(super) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.push((name, value));
+        self
+    }
+
+    /// As reports name it.
+    pub(super) fn line(&self) -> String {
+        fault::request_line(self.method.as_str(), &self.url)
+    }
+}
+
+/// A whole answer, of whatever status.
+#[derive(Debug, Clone)]
+pub(super) struct Reply {
+    /// The request, as reports name it.
+    pub line: String,
+    pub status: u16,
+    pub headers: HeaderMap,
+    /// Of an error: its beginning.
+    pub body: Bytes,
+    /// After redirects.
+    pub url: Url,
+}
+
+impl Reply {
+    pub(super) fn header(&self, name: &HeaderName) -> Option<&str> {
+        self.headers.get(name).and_then(|v| v.to_str().ok())
+    }
+
+    /// Content-Type without parameters, in lower case; empty when there is none.
+    pub(super) fn media_type(&self) -> String {
+        let whole = self.header(&header::CONTENT_TYPE).unwrap_or_default();
+        whole.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+    }
+
+    /// What this answer says when it is neither success nor absence.
+    pub(super) fn refused(&self) -> Unread {
+        fault::refused(&self.line, self.status, &self.body)
+    }
+}
+
+/// What is read of an answer's body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Body {
+    /// All of it.
+    Whole,
+    /// Nothing of a success: the status is enough.
+    StatusOnly,
+}
+
+impl Session<'_> {
+    /// `<base>v2/<repository><rest>`.
+    pub(super) fn url(&self, rest: &str) -> Url {
+        let mut url = self.host.base.clone();
+        url.set_path(&format!("/v2/{}{rest}", self.repository.path()));
+        url
+    }
+
+    /// Sends until there is an answer that waiting would not better, or tries or time run out.
+    ///
+    /// # Errors
+    /// There is no answer at all, or none that may be read.
+    pub(super) async fn send(&self, call: &Call, body: Body) -> Result<Reply, Unread> {
+        let line = call.line();
+        if self.offline {
+            let why = "offline: no request is made";
+            return Err(fault::unread(Verified::RegistryUnreachable, &line, None, why, false));
+        }
+        let mut last = Err(Fault::no_answer(&line, "no time left for this artifact", false));
+        for n in 1..=self.limits.tries.max(1) {
+            if let Some(why) = self.host.on_hold() {
+                return Err(Unread { request: line, ..why });
+            }
+            if self.budget.remaining().is_zero() {
+                break;
+            }
+            last = self.attempt(call, &line, body).await;
+            let asked = match &last {
+                Ok(reply) if fault::is_transient(reply.status) => retry::after(&reply.headers),
+                Ok(_) => break,
+                Err(fault) if fault.transient => None,
+                Err(_) => break,
+            };
+            let pause = retry::pause(self.limits.backoff, n, asked);
+            if n == self.limits.tries || pause >= self.budget.remaining() {
+                if let (Ok(reply), Some(asked)) = (&last, asked) {
+                    self.host.put_on_hold(asked, &reply.refused());
+                }
+                break;
+            }
+            let _active = self.budget.activity();
+            tokio::time::sleep(pause).await;
+        }
+        last.map_err(|fault| {
+            if fault.unreachable {
+                self.host.put_on_hold(self.limits.hold_off, &fault.unread);
+            }
+            fault.unread
+        })
+    }
+
+    async fn attempt(&self, call: &Call, line: &str, body: Body) -> Result<Reply, Fault> {
+        let closed = |_| Fault::settled(fault::broken(line, None, "the run is ending"));
+        let _slot = self.host.slots.acquire().await.map_err(closed)?;
+        let _active = self.budget.activity();
+        self.follow(call, line, body).await
+    }
+
+    /// One try, with its redirects.
+    async fn follow(&self, call: &Call, line: &str, body: Body) -> Result<Reply, Fault> {
+        let mut url = call.url.clone();
+        let mut method = call.method.clone();
+        for _ in 0..=self.limits.redirects {
+            let response = self.hop(call, &method, &url, line).await?;
+            let status = response.status().as_u16();
+            let Some(target) = redirect_target(&method, &response) else {
+                let success = response.status().is_success();
+                let (headers, url) = (response.headers().clone(), url.clone());
+                let read = match (success, body) {
+                    (true, Body::StatusOnly) => Bytes::new(),
+                    (true, Body::Whole) => self.read(response, line, call.cap).await?,
+                    (false, _) => self.read_beginning(response).await,
+                };
+                return Ok(Reply { line: line.to_owned(), status, headers, body: read, url });
+            };
+            let target = url.join(&target).map_err(|_| {
+                Fault::settled(fault::broken(line, Some(status), "redirects to something that is no URL"))
+            })?;
+            if !matches!(target.scheme(), "http" | "https")
+                || (url.scheme() == "https" && target.scheme() != "https")
+            {
+                let why = "redirects from https to something else, which is refused";
+                return Err(Fault::settled(fault::broken(line, Some(status), why)));
+            }
+            if status == 303 && method != Method::HEAD {
+                method = Method::GET;
+            }
+            url = target;
+        }
+        Err(Fault::settled(fault::broken(line, None, "redirects without end")))
+    }
+
+    async fn hop(&self, call: &Call, method: &Method, url: &Url, line: &str) -> Result<Response, Fault> {
+        let client = self.host.client.as_ref().map_err(|why| {
+            Fault::settled(fault::unread(Verified::RegistryUnreachable, line, None, why.clone(), false))
+        })?;
+        let mut request = client.request(method.clone(), url.clone());
+        for (name, value) in &call.headers {
+            request = request.header(name, value);
+        }
+        if !call.body.is_empty() || matches!(*method, Method::POST | Method::PUT) {
+            request = request.body(call.body.clone());
+        }
+        let own = same_origin(url, &self.host.base);
+        let whole = self.limits.connect + self.limits.idle;
+        let sent = self.within(whole, request.send()).await;
+        let status = match &sent {
+            Ok(Ok(response)) => Some(response.status().as_u16()),
+            Ok(Err(_)) | Err(_) => None,
+        };
+        self.log.add(method.as_str(), fault::without_query(url), status);
+        match sent {
+            Ok(Ok(response)) => Ok(response),
+            Ok(Err(error)) => {
+                let mut fault = Fault::transport(line, &error);
+                // A storage host that is down is not the registry.
+                fault.unreachable &= own;
+                Err(fault)
+            }
+            Err(Late) => Err(Fault::no_answer(line, "no answer in time", own)),
+        }
+    }
+
+    async fn read(&self, mut response: Response, line: &str, cap: u64) -> Result<Bytes, Fault> {
+        let status = Some(response.status().as_u16());
+        let too_long = || Fault::settled(fault::broken(line, status, format!("longer than {cap} bytes")));
+        if response.content_length().is_some_and(|l| l > cap) {
+            return Err(too_long());
+        }
+        let mut body = BytesMut::new();
+        loop {
+            match self.within(self.limits.idle, response.chunk()).await {
+                Ok(Ok(Some(chunk))) => {
+                    if (body.len() + chunk.len()) as u64 > cap {
+                        return Err(too_long());
+                    }
+                    body.extend_from_slice(&chunk);
+                }
+                Ok(Ok(None)) => return Ok(body.freeze()),
+                Ok(Err(error)) => return Err(Fault { unreachable: false, ..Fault::transport(line, &error) }),
+                Err(Late) => return Err(Fault::no_answer(line, "the answer does not end in time", false)),
+            }
+        }
+    }
+
+    /// The beginning of an error's body, as far as it comes.
+    async fn read_beginning(&self, mut response: Response) -> Bytes {
+        let mut body = BytesMut::new();
+        let reading = async {
+            while let Ok(Some(chunk)) = response.chunk().await {
+                body.extend_from_slice(&chunk);
+                if body.len() as u64 >= self.limits.error_body {
+                    break;
+                }
+            }
+        };
+        // What has come by then is enough for a message.
+        let _: Result<(), Late> = self.within(self.limits.idle, reading).await;
+        body.freeze()
+    }
+
+    /// Within `limit` and within what is left of the artifact's time.
+    async fn within<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Result<T, Late> {
+        tokio::time::timeout(limit.min(self.budget.remaining()), work).await.map_err(|_| Late)
+    }
+}
+
+/// It took too long.
+struct Late;
+
+/// Where a redirect leads; `None`: the answer is not one that is followed.
+fn redirect_target(method: &Method, response: &Response) -> Option<String> {
+    let followed = match response.status().as_u16() {
+        301..=303 => matches!(*method, Method::GET | Method::HEAD),
+        307 | 308 => true,
+        _ => false,
+    };
+    let target = response.headers().get(header::LOCATION)?.to_str().ok()?;
+    followed.then(|| target.to_owned())
+}

@@ -1,0 +1,195 @@
+//! Manifests and blobs over HTTP: what an answer means, and that bytes are what their digest says.
+
+use crate::evidence::answer::{Answer, Descriptor, Manifest, Reference};
+use crate::evidence::registry::fault::{self, broken, integrity, is_absence};
+use crate::evidence::registry::http::{Body, Call, Reply, Session};
+use crate::evidence::registry::index::{DOCKER_LIST, DOCKER_MANIFEST, OCI_INDEX, OCI_MANIFEST};
+use crate::model::evidence::Unread;
+use crate::model::id::Digest;
+use bytes::Bytes;
+use reqwest::Method;
+use reqwest::header::{self, HeaderValue};
+use serde::Deserialize;
+
+/// All that we read: docker-registry 2.8 answers 404, or converts, when the stored type is not among them.
+pub(super) fn accept_manifests() -> HeaderValue {
+    static ALL: std::sync::LazyLock<String> =
+        std::sync::LazyLock::new(|| [OCI_MANIFEST, OCI_INDEX, DOCKER_MANIFEST, DOCKER_LIST].join(", "));
+    HeaderValue::from_str(&ALL).unwrap_or(HeaderValue::from_static("*/*"))
+}
+
+/// How often bytes that do not match their digest are asked for: a broken cache in between may heal.
+const HASH_TRIES: u32 = 2;
+
+impl Session<'_> {
+    pub(super) async fn manifest(&self, reference: &Reference) -> Answer<Manifest> {
+        let (name, digest) = match reference {
+            Reference::Digest(digest) => (digest.to_string(), Some(*digest)),
+            Reference::Tag(tag) if is_tag(tag) => (tag.clone(), None),
+            Reference::Tag(tag) => {
+                return Answer::Unread(broken("GET", None, format!("{tag:?} is no tag")));
+            }
+        };
+        let call = Call::new(Method::GET, self.url(&format!("/manifests/{name}")), self.limits.manifest)
+            .header(header::ACCEPT, accept_manifests());
+        self.hashed(&call, |reply| {
+            let own = Digest::of(&reply.body);
+            let own_type = media_type(&reply.body);
+            match digest {
+                Some(wanted) if wanted != own => {
+                    return Err(integrity(
+                        &reply.line,
+                        Some(reply.status),
+                        "the bytes do not hash to the digest",
+                    ));
+                }
+                Some(_) => {}
+                // A digest cannot tell here whether this is whole, or a web page.
+                None if own_type.is_none() => {
+                    return Err(broken(&reply.line, Some(reply.status), "the answer is no manifest"));
+                }
+                None => {}
+            }
+            let media_type = match own_type.flatten() {
+                Some(own) => own,
+                None => reply.media_type(),
+            };
+            Ok(Manifest { digest: own, media_type, bytes: reply.body.clone() })
+        })
+        .await
+    }
+
+    pub(super) async fn holds_manifest(&self, digest: &Digest) -> Answer<()> {
+        match self.head(&format!("/manifests/{digest}")).await {
+            Ok(true) => Answer::Found(()),
+            Ok(false) => match self.manifest(&Reference::Digest(*digest)).await {
+                Answer::Found(_) => Answer::Found(()),
+                Answer::Absent => Answer::Absent,
+                Answer::Unread(why) => Answer::Unread(why),
+            },
+            Err(why) => Answer::Unread(why),
+        }
+    }
+
+    pub(super) async fn holds_blob(&self, digest: &Digest) -> Answer<()> {
+        let path = format!("/blobs/{digest}");
+        match self.head(&path).await {
+            Ok(true) => return Answer::Found(()),
+            Ok(false) => {}
+            Err(why) => return Answer::Unread(why),
+        }
+        let call = Call::new(Method::GET, self.url(&path), 0);
+        match self.send(&call, Body::StatusOnly).await {
+            Ok(reply) if is_success(&reply) && reply.media_type() == "text/html" => {
+                Answer::Unread(broken(&reply.line, Some(reply.status), "the answer is a web page"))
+            }
+            Ok(reply) if is_success(&reply) => Answer::Found(()),
+            Ok(reply) if is_absence(reply.status, &reply.body) => Answer::Absent,
+            Ok(reply) => Answer::Unread(reply.refused()),
+            Err(why) => Answer::Unread(why),
+        }
+    }
+
+    /// `Ok(true)`: it is there. `Ok(false)`: ask again with `GET`, whose answer has a body that says why.
+    async fn head(&self, path: &str) -> Result<bool, Unread> {
+        let call = Call::new(Method::HEAD, self.url(path), 0).header(header::ACCEPT, accept_manifests());
+        let reply = self.send(&call, Body::StatusOnly).await?;
+        Ok(is_success(&reply) && reply.media_type() != "text/html")
+    }
+
+    pub(super) async fn blob(&self, blob: &Descriptor) -> Answer<Bytes> {
+        let call = Call::new(Method::GET, self.url(&format!("/blobs/{}", blob.digest)), blob.size);
+        self.hashed(&call, |reply| check(&reply.line, Some(reply.status), blob, reply.body.clone())).await
+    }
+
+    /// A `GET` whose success has to pass `take`; what does not is asked for once more.
+    async fn hashed<T>(&self, call: &Call, take: impl Fn(&Reply) -> Result<T, Unread>) -> Answer<T> {
+        let mut wrong = None;
+        for _ in 0..HASH_TRIES {
+            match self.send(call, Body::Whole).await {
+                Ok(reply) if is_success(&reply) => match take(&reply) {
+                    Ok(taken) => return Answer::Found(taken),
+                    Err(why) => wrong = Some(why),
+                },
+                Ok(reply) if is_absence(reply.status, &reply.body) => return Answer::Absent,
+                Ok(reply) => return Answer::Unread(reply.refused()),
+                Err(why) => return Answer::Unread(why),
+            }
+        }
+        Answer::Unread(wrong.unwrap_or_else(|| broken(&call.line(), None, "no usable answer")))
+    }
+}
+
+/// The bytes of a blob against its descriptor: size first, then hash.
+pub(super) fn check(
+    line: &str,
+    status: Option<u16>,
+    blob: &Descriptor,
+    bytes: Bytes,
+) -> Result<Bytes, Unread> {
+    if bytes.len() as u64 != blob.size {
+        return Err(integrity(line, status, "the bytes are not as many as the descriptor says"));
+    }
+    if Digest::of(&bytes) != blob.digest {
+        return Err(integrity(line, status, "the bytes do not hash to the digest"));
+    }
+    Ok(bytes)
+}
+
+/// Only 200: no other success brings a manifest or blob (206 is a part, 204 nothing).
+pub(super) fn is_success(reply: &Reply) -> bool {
+    reply.status == 200
+}
+
+/// `None`: no JSON object. `Some(None)`: one without a `mediaType`.
+pub(super) fn media_type(manifest: &[u8]) -> Option<Option<String>> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Typed {
+        #[serde(default)]
+        media_type: Option<serde_json::Value>,
+    }
+    if manifest.iter().find(|b| !b.is_ascii_whitespace()) != Some(&b'{') {
+        return None;
+    }
+    let typed: Typed = serde_json::from_slice(manifest).ok()?;
+    Some(typed.media_type.and_then(|m| m.as_str().map(str::to_owned)))
+}
+
+/// distribution-spec: `[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}`.
+pub(super) fn is_tag(text: &str) -> bool {
+    let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
+    let bytes = text.as_bytes();
+    (1..=128).contains(&bytes.len())
+        && word(bytes[0])
+        && bytes.iter().all(|&b| word(b) || b == b'.' || b == b'-')
+}
+
+/// The tag under which clients keep the referrers of `digest` where there is no API
+/// (distribution-spec, "Referrers Tag Schema").
+pub(super) fn fallback_tag(digest: &Digest) -> String {
+    format!("sha256-{}", digest.hex())
+}
+
+/// Refuses a blob that is announced larger than `cap`, before anything is read.
+pub(super) fn too_large(line: &str, blob: &Descriptor, cap: u64) -> Option<Unread> {
+    (blob.size > cap).then(|| {
+        let why = format!("the descriptor announces {} bytes, more than the {cap} that are read", blob.size);
+        fault::broken(line, None, why)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_tag_may_be() {
+        for tag in ["v1", "_a", "sha256-00.sig", "A.b-c_d"] {
+            assert!(is_tag(tag), "{tag}");
+        }
+        for tag in ["", ".a", "-a", "a/b", "a b", "../x", "ä", "a?b", &"a".repeat(129)] {
+            assert!(!is_tag(tag), "{tag}");
+        }
+    }
+}

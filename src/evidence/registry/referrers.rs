@@ -1,0 +1,240 @@
+//! Listing what refers to a digest over HTTP: every page of the API, and the fallback tag.
+
+use crate::evidence::answer::{Answer, Descriptor, Place, Reference, Referrers};
+use crate::evidence::registry::config::Limits;
+use crate::evidence::registry::fault::{OciErrors, broken, is_absence};
+use crate::evidence::registry::http::{Body, Call, Reply, Session};
+use crate::evidence::registry::index::{self, Listing, OCI_INDEX};
+use crate::evidence::registry::link::{self, same_origin};
+use crate::evidence::registry::read::{fallback_tag, is_success};
+use crate::model::evidence::Unread;
+use crate::model::id::Digest;
+use reqwest::Method;
+use reqwest::header::{self, HeaderValue};
+use std::collections::HashSet;
+
+/// What the API said.
+enum Api {
+    /// It listed; perhaps nothing.
+    Listed,
+    /// It is not there; `true`: nowhere on this registry.
+    Absent { everywhere: bool },
+    /// It answered with something that is no list (a web page).
+    Odd,
+    /// It failed.
+    Failed,
+}
+
+impl Session<'_> {
+    /// What is likely to hold something: the API, else the fallback tag; both where the API lists nothing.
+    pub(super) async fn referrers(&self, digest: &Digest) -> Referrers {
+        let mut found = Gathered::new(self.limits, Referrers::default());
+        if self.host.has_no_referrers_api() {
+            self.fallback(digest, &mut found).await;
+            return found.finish(Some(Place::Api));
+        }
+        match self.api(digest, &mut found).await {
+            Api::Listed if !found.is_empty() => return found.finish(Some(Place::FallbackTag)),
+            Api::Failed => return found.finish(None),
+            Api::Absent { everywhere: true } => self.host.learn_no_referrers_api(),
+            Api::Listed | Api::Absent { everywhere: false } | Api::Odd => {}
+        }
+        self.fallback(digest, &mut found).await;
+        found.finish(None)
+    }
+
+    /// `listed`, and what the place that was left out of it lists.
+    pub(super) async fn referrers_left_out(&self, digest: &Digest, mut listed: Referrers) -> Referrers {
+        let left_out = listed.left_out.take();
+        let mut found = Gathered::new(self.limits, listed);
+        match left_out {
+            Some(Place::Api) => {
+                self.api(digest, &mut found).await;
+            }
+            Some(Place::FallbackTag) => self.fallback(digest, &mut found).await,
+            Some(Place::SigTag | Place::AttTag | Place::Layout) | None => {}
+        }
+        found.finish(None)
+    }
+
+    async fn api(&self, digest: &Digest, found: &mut Gathered) -> Api {
+        let mut url = self.url(&format!("/referrers/{digest}"));
+        let mut seen = HashSet::new();
+        for page in 1..=self.limits.pages {
+            seen.insert(url.clone());
+            let call = Call::new(Method::GET, url.clone(), self.limits.manifest)
+                .header(header::ACCEPT, HeaderValue::from_static(OCI_INDEX));
+            let reply = match self.send(&call, Body::Whole).await {
+                Ok(reply) => reply,
+                Err(why) => {
+                    found.unread(why);
+                    return Api::Failed;
+                }
+            };
+            if page == 1
+                && let Some(absent) = absence(&reply)
+            {
+                return absent;
+            }
+            if !is_success(&reply) {
+                found.unread(reply.refused());
+                return Api::Failed;
+            }
+            match index::read(&reply.body) {
+                Listing::Index(entries) => found.add(Place::Api, &reply, entries),
+                Listing::Other(_) | Listing::Broken(_) if page == 1 && reply.media_type() != OCI_INDEX => {
+                    return Api::Odd;
+                }
+                Listing::Other(what) => {
+                    found.unread(broken(&reply.line, Some(reply.status), format!("the list is {what}")));
+                    return Api::Failed;
+                }
+                Listing::Broken(why) => {
+                    found.unread(broken(
+                        &reply.line,
+                        Some(reply.status),
+                        format!("the list is broken: {why}"),
+                    ));
+                    return Api::Failed;
+                }
+            }
+            let links = reply.headers.get_all(header::LINK);
+            let Some(target) = link::next(links.iter().filter_map(|v| v.to_str().ok())) else {
+                return Api::Listed;
+            };
+            match reply.url.join(&target) {
+                Ok(next) if !same_origin(&next, &self.host.base) => {
+                    let why = "the next page is said to be on another host, which is not asked";
+                    found.unread(broken(&reply.line, Some(reply.status), why));
+                    return Api::Failed;
+                }
+                Ok(next) if seen.contains(&next) => {
+                    let why = "the next page is one that was read already";
+                    found.unread(broken(&reply.line, Some(reply.status), why));
+                    return Api::Failed;
+                }
+                Ok(next) => url = next,
+                Err(_) => {
+                    found.unread(broken(&reply.line, Some(reply.status), "the next page is no URL"));
+                    return Api::Failed;
+                }
+            }
+            if found.is_full() {
+                return Api::Failed;
+            }
+        }
+        let why = format!("the list has more than {} pages", self.limits.pages);
+        found.unread(broken(&Call::new(Method::GET, url, 0).line(), None, why));
+        Api::Failed
+    }
+
+    async fn fallback(&self, digest: &Digest, found: &mut Gathered) {
+        let tag = fallback_tag(digest);
+        match self.manifest(&Reference::Tag(tag.clone())).await {
+            Answer::Absent => {}
+            Answer::Unread(why) => found.unread(why),
+            Answer::Found(manifest) => {
+                let line = Call::new(Method::GET, self.url(&format!("/manifests/{tag}")), 0).line();
+                found.add_fallback(&line, &manifest.bytes);
+            }
+        }
+    }
+}
+
+/// Whether the API is absent (case 52), for this repository or everywhere.
+fn absence(reply: &Reply) -> Option<Api> {
+    match reply.status {
+        400 | 405 | 406 | 501 => Some(Api::Absent { everywhere: reply.status != 400 }),
+        404 => match OciErrors::parse(&reply.body) {
+            // A registry's own error may speak of this repository alone.
+            Some(_) if is_absence(reply.status, &reply.body) => Some(Api::Absent { everywhere: false }),
+            Some(_) => None,
+            None => Some(Api::Absent { everywhere: true }),
+        },
+        401 if !reply.headers.contains_key(header::WWW_AUTHENTICATE) => {
+            Some(Api::Absent { everywhere: false })
+        }
+        _ => None,
+    }
+}
+
+/// What has been listed so far.
+#[derive(Debug)]
+pub(super) struct Gathered {
+    cap: usize,
+    seen: HashSet<Digest>,
+    list: Referrers,
+}
+
+impl Gathered {
+    pub(super) fn new(limits: &Limits, list: Referrers) -> Self {
+        let seen = list.entries.iter().map(|(_, descriptor)| descriptor.digest).collect();
+        Self { cap: limits.candidates, seen, list }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.list.entries.is_empty()
+    }
+
+    fn is_full(&self) -> bool {
+        self.list.entries.len() >= self.cap
+    }
+
+    /// The first reason stays.
+    pub(super) fn unread(&mut self, why: Unread) {
+        self.list.unread.get_or_insert(why);
+    }
+
+    pub(super) fn warn(&mut self, why: String) {
+        self.list.warnings.push(why);
+    }
+
+    fn add(&mut self, place: Place, reply: &Reply, entries: Vec<Result<Descriptor, String>>) {
+        self.add_entries(place, &reply.line, Some(reply.status), entries);
+    }
+
+    /// A fallback tag's manifest, wherever it was read.
+    pub(super) fn add_fallback(&mut self, line: &str, bytes: &[u8]) {
+        match index::read(bytes) {
+            Listing::Index(entries) => self.add_entries(Place::FallbackTag, line, None, entries),
+            Listing::Other(what) => {
+                self.warn(format!("{line}: the fallback tag is {what}, not an index: it lists nothing"));
+            }
+            Listing::Broken(why) => {
+                self.unread(broken(line, None, format!("the fallback index is broken: {why}")))
+            }
+        }
+    }
+
+    pub(super) fn add_entries(
+        &mut self,
+        place: Place,
+        line: &str,
+        status: Option<u16>,
+        entries: Vec<Result<Descriptor, String>>,
+    ) {
+        for entry in entries {
+            match entry {
+                Ok(descriptor) if self.seen.contains(&descriptor.digest) => {}
+                Ok(_) if self.is_full() => {
+                    let why = format!("more than {} referrers are listed", self.cap);
+                    self.unread(broken(line, status, why));
+                    return;
+                }
+                Ok(descriptor) => {
+                    self.seen.insert(descriptor.digest);
+                    self.list.entries.push((place, descriptor));
+                }
+                Err(why) => self.unread(broken(line, status, why)),
+            }
+        }
+    }
+
+    /// In a stable order: registries list in none.
+    pub(super) fn finish(self, left_out: Option<Place>) -> Referrers {
+        let mut list = self.list;
+        list.entries.sort_by_key(|(place, descriptor)| (*place, descriptor.digest));
+        list.left_out = left_out;
+        list
+    }
+}
