@@ -6,6 +6,7 @@
 pub mod candidate;
 pub mod newest;
 pub mod place;
+pub mod slot;
 
 use crate::error::{Failure, Kind};
 use crate::model::id::{Artifact, EnvironmentName, Namespace, OrderRef, PreparationName};
@@ -18,8 +19,12 @@ use crate::model::serving::Serving;
 use crate::model::world::{ApplicationFile, GitOps, Holds, Loaded, Origin, World};
 use newest::Newest;
 use place::Place;
+use slot::Slot;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+/// `clusters[].reason` of a Cluster whose Application is pinned to what is deployed.
+pub const PINNED: &str = "Pinned";
 
 /// Whether the Order is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +104,8 @@ pub struct Case {
     pub kitchen: Option<Arc<Kitchen>>,
     /// Files below `applications/` that are this Order's by label, by path.
     pub owned: BTreeMap<String, ApplicationFile>,
+    /// One per Cluster of `place`, in its order: the Application for it, and who has it now.
+    pub slots: Vec<Slot>,
 }
 
 impl Case {
@@ -122,6 +129,15 @@ impl Case {
         }
     }
 
+    /// Whether the Order, its Environment or the candidate's Preparation has an approval policy.
+    #[must_use]
+    pub fn needs_approvals(&self) -> bool {
+        let preparation = self.candidate.as_ref().and_then(|c| self.preparations.get(&c.name));
+        self.demands.order_approvals.is_some()
+            || self.demands.environment_approvals.is_some()
+            || preparation.is_some_and(|p| p.object.spec.approval_policy.is_some())
+    }
+
     /// `Order shop/podinfo`, for messages.
     #[must_use]
     pub fn what(&self) -> String {
@@ -131,7 +147,7 @@ impl Case {
 
 /// One Case per Order that was read, that is known to exist, or that has a Serving; sorted.
 #[must_use]
-pub fn cases(world: &World, gitops: &GitOps) -> Vec<Case> {
+pub fn cases(world: &World, gitops: &GitOps, argocd_namespace: &str) -> Vec<Case> {
     let places = place::Places::of(world);
     let mut preparations = by_order(world);
     let owned = owned(gitops);
@@ -173,11 +189,13 @@ pub fn cases(world: &World, gitops: &GitOps) -> Vec<Case> {
                 warnings: Vec::new(),
                 kitchen: world.kitchen.as_ref().map(|k| k.object.clone()),
                 owned: owned.get(order).cloned().unwrap_or_default(),
+                slots: Vec::new(),
             };
             read_serving(&mut case, gitops);
             if let Some(loaded) = world.orders.get(order) {
                 read_order(&mut case, loaded, &places);
                 candidate::choose(&mut case, loaded, world);
+                slot::fill(&mut case, world, gitops, argocd_namespace);
             }
             warn_of_stray_serving(&mut case, world);
             case

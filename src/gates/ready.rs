@@ -1,0 +1,132 @@
+//! Gate 1, Ready: the candidate is Ready and signed, everything it names resolves and is allowed, and it is
+//! not a known-bad digest.
+
+use super::Context;
+use crate::model::environment::OnDelete;
+use crate::model::evidence::{Claim, Facts};
+use crate::model::id::Artifact;
+use crate::model::kitchen::KitchenSpec;
+use crate::model::plan::Candidate;
+use crate::model::verdict::{EvidenceRef, GateName, Verdict};
+use crate::resolve::Case;
+use crate::resolve::place::{Held, Place};
+use wildmatch::WildMatch;
+
+const GATE: GateName = GateName::Ready;
+
+/// Nothing: objects alone decide.
+#[must_use]
+pub fn ask(_case: &Case) -> Vec<(Artifact, Claim)> {
+    Vec::new()
+}
+
+/// All that is wrong at once.
+#[must_use]
+pub fn judge(case: &Case, _facts: &Facts, context: &Context) -> Verdict {
+    let Some(candidate) = &case.candidate else {
+        return Verdict::failed(GATE, "there is no candidate");
+    };
+    let mut wrong: Vec<String> = Vec::new();
+    wrong.extend(case.errors.iter().map(ToString::to_string));
+    wrong.extend(case.holds.iter().map(|f| format!("held until this can be read: {f}")));
+    wrong.extend(case.candidate_faults.iter().cloned());
+    if let Some(place) = &case.place {
+        wrong.extend(place_faults(case, candidate, place, context));
+    }
+    if let Some(kitchen) = &case.kitchen {
+        let place = case.place.as_deref();
+        wrong.extend(kitchen_faults(candidate, place, &kitchen.spec));
+    }
+    if !wrong.is_empty() {
+        return Verdict::failed(GATE, wrong.join("; "));
+    }
+    let mut verdict = Verdict::passed(GATE, format!("Preparation {} is Ready and signed", candidate.name));
+    verdict.evidence.push(EvidenceRef {
+        kind: "artifact".into(),
+        name: candidate.name.to_string(),
+        digest: Some(candidate.artifact.digest),
+        uri: candidate.artifact.repository.url(),
+        key: String::new(),
+    });
+    verdict.parameters = parameters(case);
+    verdict
+}
+
+fn parameters(case: &Case) -> serde_json::Value {
+    let place = case.place.as_deref();
+    serde_json::json!({
+        "environment": place.map(|p| p.name.as_str()),
+        "clusters": place.map(|p| p.clusters.iter().map(|c| c.name.as_str()).collect::<Vec<_>>()),
+        "onDelete": match place.map(|p| p.on_delete) {
+            Some(OnDelete::Orphan) => "Orphan",
+            Some(OnDelete::Cascade) | None => "Cascade",
+        },
+    })
+}
+
+fn place_faults(case: &Case, candidate: &Candidate, place: &Place, context: &Context) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let own = &case.order.namespace;
+    if !place.allowed_namespaces.is_empty() && !place.allowed_namespaces.contains(own) {
+        wrong.push(format!(
+            "namespace {own} may not deploy to Environment {}; its allowedNamespaces: {}",
+            place.name,
+            list(&place.allowed_namespaces)
+        ));
+    }
+    let target = &candidate.target_namespace;
+    if target.as_str() == context.argocd_namespace {
+        wrong.push(format!("target namespace {target} is Argo CD's own"));
+    } else if target != own && !place.allowed_target_namespaces.contains(target) {
+        wrong.push(format!(
+            "target namespace {target} is not the Preparation's own ({own}), and Environment {} does not admit it; its allowedTargetNamespaces: {}",
+            place.name,
+            list(&place.allowed_target_namespaces)
+        ));
+    }
+    if place.clusters.is_empty() {
+        wrong.push(format!("Environment {} has no Cluster", place.name));
+    }
+    for cluster in &place.clusters {
+        if cluster.held == Some(Held::Missing) {
+            wrong.push(format!(
+                "Cluster {}, which Environment {} names, does not exist",
+                cluster.name, place.name
+            ));
+        }
+    }
+    wrong
+}
+
+fn kitchen_faults(candidate: &Candidate, place: Option<&Place>, kitchen: &KitchenSpec) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let repository = &candidate.artifact.repository;
+    let admits = |glob: &String| {
+        let glob = WildMatch::new(glob.strip_prefix("oci://").unwrap_or(glob));
+        glob.matches(repository.registry()) || glob.matches(&repository.to_string())
+    };
+    if !kitchen.registries.is_empty() && !kitchen.registries.iter().any(admits) {
+        wrong.push(format!(
+            "repository {repository} is none of the Kitchen's registries: {}",
+            kitchen.registries.join(", ")
+        ));
+    }
+    for rejected in &kitchen.reject {
+        let here = rejected.environments.is_empty()
+            || rejected
+                .environments
+                .iter()
+                .any(|glob| place.is_none_or(|p| WildMatch::new(glob).matches(p.name.as_str())));
+        let hit =
+            rejected.digest == candidate.artifact.digest || Some(rejected.digest) == candidate.base_digest;
+        if here && hit {
+            let reason = if rejected.reason.is_empty() { "no reason given" } else { &rejected.reason };
+            wrong.push(format!("{} is on the Kitchen's reject list: {reason}", rejected.digest));
+        }
+    }
+    wrong
+}
+
+fn list<T: ToString>(all: &[T]) -> String {
+    if all.is_empty() { "none".into() } else { all.iter().map(T::to_string).collect::<Vec<_>>().join(", ") }
+}

@@ -1,0 +1,130 @@
+//! One Application of an Order per Cluster, and whether we may write it (`promotion.md`, gate 7).
+
+use super::Case;
+use super::place::PlaceCluster;
+use crate::model::application::Application;
+use crate::model::id::{ApplicationName, OrderRef};
+use crate::model::naming::{
+    ALLOWED_ORDER, LABEL_SERVING, LABEL_SERVING_NAMESPACE, application_name, application_path,
+};
+use crate::model::world::{ApplicationFile, GitOps, World};
+use std::sync::Arc;
+
+/// An Order's Application on one Cluster.
+#[derive(Debug, Clone)]
+pub struct Slot {
+    /// The Cluster.
+    pub cluster: PlaceCluster,
+    /// The Application's name.
+    pub name: ApplicationName,
+    /// Its file.
+    pub path: String,
+    /// Whether we may write it.
+    pub consent: Consent,
+    /// What Argo CD says of it, where somebody was asked.
+    pub observed: Option<Arc<Application>>,
+}
+
+/// Whether an Application of our name may be written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Consent {
+    /// We wrote it.
+    Ours,
+    /// Nobody has one of that name; `observed`: Argo CD's own list was seen.
+    Free {
+        /// Whether Applications were observed at all.
+        observed: bool,
+    },
+    /// Somebody else's, annotated with exactly this Order.
+    OptedIn,
+    /// Somebody else's: who, what was found, what was wanted.
+    Refused(String),
+}
+
+/// Looks for each Cluster's Application, in git and among the observed.
+pub(super) fn fill(case: &mut Case, world: &World, gitops: &GitOps, argocd_namespace: &str) {
+    let Some(place) = case.place.clone() else { return };
+    for cluster in &place.clusters {
+        let name = match application_name(&case.order, &cluster.name) {
+            Ok(name) => name,
+            Err(why) => {
+                case.errors.push(crate::error::Failure::input("bad-name", why.to_string()).of(case.what()));
+                continue;
+            }
+        };
+        let path = application_path(&case.order, &name);
+        let observed = world
+            .applications
+            .as_ref()
+            .and_then(|all| all.get(&(argocd_namespace.to_owned(), name.to_string())))
+            .map(|loaded| loaded.object.clone());
+        let consent = consent(case, gitops, &path, &name, observed.as_deref(), world.applications.is_some());
+        case.slots.push(Slot { cluster: cluster.clone(), name, path, consent, observed });
+    }
+}
+
+fn consent(
+    case: &Case,
+    gitops: &GitOps,
+    path: &str,
+    name: &ApplicationName,
+    observed: Option<&Application>,
+    asked: bool,
+) -> Consent {
+    let order = &case.order;
+    if case.owned.contains_key(path) {
+        return Consent::Ours;
+    }
+    if let Some(file) = gitops.applications.get(path) {
+        return in_git(file, path, name, order);
+    }
+    let elsewhere = gitops
+        .applications
+        .iter()
+        .find(|(_, file)| file.application.as_ref().is_ok_and(|a| a.metadata.name == name.as_str()));
+    if let Some((other, file)) = elsewhere {
+        let whose = file.owner.as_ref().map_or("nobody of ours".to_owned(), |o| format!("Order {o}"));
+        return Consent::Refused(format!(
+            "{other} already has an Application named {name} (it belongs to {whose}); wanted: none outside {path}; move that file there"
+        ));
+    }
+    match observed {
+        None => Consent::Free { observed: asked },
+        Some(application) => live(application, name, order),
+    }
+}
+
+fn in_git(file: &ApplicationFile, path: &str, name: &ApplicationName, order: &OrderRef) -> Consent {
+    match (&file.owner, &file.application) {
+        (Some(owner), _) => {
+            Consent::Refused(format!("{path} belongs to Order {owner}; wanted: Order {order}"))
+        }
+        (None, Err(failure)) => Consent::Refused(format!(
+            "{path} is not ours and cannot be read as one Application: {}",
+            failure.cause
+        )),
+        (None, Ok(application)) => annotated(application, name, order, path),
+    }
+}
+
+fn live(application: &Application, name: &ApplicationName, order: &OrderRef) -> Consent {
+    let label = |key: &str| application.metadata.labels.get(key).map(String::as_str);
+    if label(LABEL_SERVING) == Some(order.name.as_str())
+        && label(LABEL_SERVING_NAMESPACE) == Some(order.namespace.as_str())
+    {
+        return Consent::Ours;
+    }
+    annotated(application, name, order, "the cluster")
+}
+
+/// The exact value opens it; nothing near it does.
+fn annotated(application: &Application, name: &ApplicationName, order: &OrderRef, place: &str) -> Consent {
+    let wanted = order.to_string();
+    match application.metadata.annotations.get(ALLOWED_ORDER) {
+        Some(found) if *found == wanted => Consent::OptedIn,
+        found => Consent::Refused(format!(
+            "Application {name} in {place} was not created by us; annotation {ALLOWED_ORDER}: found {}, wanted {wanted:?}",
+            found.map_or("none".to_owned(), |f| format!("{f:?}")),
+        )),
+    }
+}
