@@ -1,0 +1,310 @@
+//! The two streams of a run: stdout is the result, stderr is for people. The only place that writes
+//! to either; it is handed both by `main`.
+
+use crate::error::{Failure, Kind};
+use crate::report::failure::{self, Level};
+use crate::report::{escape, github};
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// How a stream is dressed and how much is said.
+#[derive(Debug, Clone, Default)]
+pub struct Style {
+    /// Colour on stdout.
+    pub colour: bool,
+    /// Colour on stderr.
+    pub error_colour: bool,
+    /// Whether a changing line of progress may be shown on stderr.
+    pub progress: bool,
+    /// `-q` is below 0, each `-v` one above.
+    pub verbosity: i8,
+    /// Whether a GitHub Actions runner reads both streams.
+    pub github: bool,
+    /// The runner's file for the step's summary.
+    pub summary: Option<PathBuf>,
+}
+
+/// Both streams, and the worst that was said on them. A reader that has gone (`| head -1`) is no error:
+/// the work's own exit status still counts.
+pub struct Output {
+    out: Box<dyn Write + Send>,
+    err: Box<dyn Write + Send>,
+    style: Style,
+    gone: bool,
+    progress_shown: bool,
+    worst: Option<Kind>,
+}
+
+impl Output {
+    /// Over the writers that `main` hands in.
+    #[must_use]
+    pub fn new(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, style: Style) -> Self {
+        Self { out, err, style, gone: false, progress_shown: false, worst: None }
+    }
+
+    /// How the streams are dressed.
+    #[must_use]
+    pub fn style(&self) -> &Style {
+        &self.style
+    }
+
+    /// Writes a part of the result. The text's foreign parts are neutralised already.
+    pub fn result(&mut self, text: &str) {
+        self.clear_progress();
+        if self.gone {
+            return;
+        }
+        let text = if self.style.github { escape::workflow_log(text) } else { text.into() };
+        if let Err(error) = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()) {
+            self.gone = true;
+            if error.kind() != io::ErrorKind::BrokenPipe {
+                self.error(&Failure::new(Kind::Internal, "stdout", format!("writing the result: {error}")));
+            }
+        }
+    }
+
+    /// Writes JSON (or YAML) as the result.
+    pub fn json(&mut self, json: &str) {
+        let json = if self.style.github { escape::json_log(json) } else { json.into() };
+        self.result(&json);
+    }
+
+    /// Tells of something that is wrong; it decides the exit status.
+    pub fn error(&mut self, failure: &Failure) {
+        self.worst = Some(worse(self.worst, failure.kind));
+        self.failure(failure, Level::Error);
+    }
+
+    /// Tells of something to look at; `-q` leaves it out.
+    pub fn warning(&mut self, failure: &Failure) {
+        if self.style.verbosity >= 0 {
+            self.failure(failure, Level::Warning);
+        }
+    }
+
+    /// Says a line to people; `-q` leaves it out.
+    pub fn note(&mut self, text: &str) {
+        if self.style.verbosity >= 0 {
+            self.say(&format!("{}\n", escape::line(text)));
+        }
+    }
+
+    /// Says a line to people who asked for more (`-v`).
+    pub fn detail(&mut self, text: &str) {
+        if self.style.verbosity > 0 {
+            self.say(&format!("{}\n", escape::line(text)));
+        }
+    }
+
+    /// Shows what is being done, on a terminal only: the line is replaced by whatever comes next.
+    pub fn progress(&mut self, text: &str) {
+        if self.style.progress && self.style.verbosity >= 0 {
+            // Return to the line's start and erase it.
+            let _ = write!(self.err, "\r\u{1b}[K{}", escape::truncate(&escape::line(text), 78));
+            let _ = self.err.flush();
+            self.progress_shown = true;
+        }
+    }
+
+    /// Takes a verdict that was no failure of its own (a removal guard, a check that says no) into the
+    /// exit status.
+    pub fn count(&mut self, kind: Kind) {
+        self.worst = Some(worse(self.worst, kind));
+    }
+
+    /// Appends Markdown to the summary of a GitHub Actions step, where there is one.
+    pub fn summary(&mut self, markdown: &str) {
+        let Some(path) = self.style.summary.clone() else { return };
+        let written = OpenOptions::new()
+            .create(true)
+            .append(true)
+            .open(&path)
+            .and_then(|mut file| file.write_all(markdown.as_bytes()));
+        if let Err(error) = written {
+            let path = path.display();
+            self.warning(&Failure::new(
+                Kind::Internal,
+                "step-summary",
+                format!("writing the step summary {path}: {error}"),
+            ));
+        }
+    }
+
+    /// The exit status of all that was said, by [`Kind::status`]; `changes` counts only when nothing is wrong.
+    #[must_use]
+    pub fn status(&mut self, changes: bool) -> u8 {
+        self.clear_progress();
+        match (self.worst, changes) {
+            (Some(kind), _) => kind.status(),
+            (None, true) => crate::error::CHANGES,
+            (None, false) => 0,
+        }
+    }
+
+    fn failure(&mut self, failure: &Failure, level: Level) {
+        let text = failure::text(failure, level, self.style.error_colour);
+        self.say(&text);
+        if self.style.github {
+            // The runner reads commands on both streams; stdout stays the result.
+            self.clear_progress();
+            let _ = self.err.write_all(github::annotation(failure, level).as_bytes());
+        }
+    }
+
+    /// stderr is the last resort: when it is gone, there is nobody left to tell.
+    fn say(&mut self, text: &str) {
+        self.clear_progress();
+        let text = if self.style.github { escape::workflow_log(text) } else { text.into() };
+        let _ = self.err.write_all(text.as_bytes()).and_then(|()| self.err.flush());
+    }
+
+    fn clear_progress(&mut self) {
+        if self.progress_shown {
+            let _ = self.err.write_all(b"\r\x1b[K").and_then(|()| self.err.flush());
+            self.progress_shown = false;
+        }
+    }
+}
+
+/// Of two kinds, the one that the exit status tells: what stopped the whole run before what a check says,
+/// that before what failed in part.
+fn worse(old: Option<Kind>, new: Kind) -> Kind {
+    let rank = |kind: Kind| match kind {
+        Kind::Usage => 4,
+        Kind::Moved => 3,
+        Kind::Guard => 2,
+        Kind::SaysNo => 1,
+        Kind::Input | Kind::Unread | Kind::Repository | Kind::Internal => 0,
+    };
+    match old {
+        Some(old) if rank(old) >= rank(new) => old,
+        Some(_) | None => new,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use std::sync::{Arc, Mutex};
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+    impl Kept {
+        fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
+
+    struct Broken(io::ErrorKind);
+    impl Write for Broken {
+        fn write(&mut self, _: &[u8]) -> io::Result<usize> {
+            Err(self.0.into())
+        }
+        fn flush(&mut self) -> io::Result<()> {
+            Err(self.0.into())
+        }
+    }
+
+    fn over(style: Style) -> (Output, Kept, Kept) {
+        let (out, err) = (Kept::default(), Kept::default());
+        (Output::new(Box::new(out.clone()), Box::new(err.clone()), style), out, err)
+    }
+
+    #[test]
+    fn a_reader_that_has_gone_is_no_error() {
+        let err = Kept::default();
+        let broken = Box::new(Broken(io::ErrorKind::BrokenPipe));
+        let mut output = Output::new(broken, Box::new(err.clone()), Style::default());
+        output.result("one\n");
+        output.result("two\n");
+        assert_eq!((output.status(false), err.text().as_str()), (0, ""));
+        output.error(&Failure::input("x", "bad"));
+        assert_eq!(output.status(false), 1, "the work's own status still counts");
+    }
+
+    #[test]
+    fn a_full_disk_is_an_error() {
+        let err = Kept::default();
+        let full = Box::new(Broken(io::ErrorKind::StorageFull));
+        let mut output = Output::new(full, Box::new(err.clone()), Style::default());
+        output.result("one\n");
+        output.result("two\n");
+        assert_eq!(output.status(false), 1);
+        assert_eq!(err.text().matches("error: writing the result").count(), 1, "{}", err.text());
+    }
+
+    #[test]
+    fn the_status_tells_the_worst() {
+        let said = |kinds: &[Kind], changes| {
+            let (mut output, _, _) = over(Style::default());
+            for kind in kinds {
+                output.error(&Failure::new(*kind, "x", "y"));
+            }
+            output.status(changes)
+        };
+        assert_eq!(said(&[], false), 0);
+        assert_eq!(said(&[], true), 2);
+        assert_eq!(said(&[Kind::Unread], true), 1);
+        assert_eq!(said(&[Kind::Input, Kind::SaysNo, Kind::Unread], true), 5);
+        assert_eq!(said(&[Kind::Guard, Kind::Input, Kind::SaysNo], false), 3);
+        assert_eq!(said(&[Kind::Input, Kind::Moved, Kind::Guard], false), 4);
+        assert_eq!(said(&[Kind::Usage], false), 64);
+    }
+
+    #[test]
+    fn quiet_leaves_errors_and_the_result() {
+        let (mut output, out, err) = over(Style { verbosity: -1, progress: true, ..Style::default() });
+        output.result("r\n");
+        output.note("n");
+        output.progress("p");
+        output.warning(&Failure::input("x", "w"));
+        output.error(&Failure::input("x", "e"));
+        assert_eq!((out.text().as_str(), err.text().as_str()), ("r\n", "error: e\n"));
+    }
+
+    #[test]
+    fn details_are_for_those_who_ask() {
+        let (mut output, _, err) = over(Style::default());
+        output.detail("d");
+        assert_eq!(err.text(), "");
+        let (mut output, _, err) = over(Style { verbosity: 1, ..Style::default() });
+        output.detail("d");
+        assert_eq!(err.text(), "d\n");
+    }
+
+    #[test]
+    fn progress_is_wiped_before_anything_else_is_said() {
+        let (mut output, out, err) = over(Style { progress: true, ..Style::default() });
+        output.progress("reading 3 of 9");
+        output.result("r\n");
+        assert_eq!(err.text(), "\r\u{1b}[Kreading 3 of 9\r\u{1b}[K");
+        assert_eq!(out.text(), "r\n");
+    }
+
+    #[test]
+    fn a_runner_gets_annotations_and_no_foreign_commands() {
+        let folder = tempfile::tempdir().unwrap();
+        let summary = folder.path().join("summary.md");
+        let style = Style { github: true, summary: Some(summary.clone()), ..Style::default() };
+        let (mut output, out, err) = over(style);
+        output.result("  ::set-env name=x::y\n");
+        output.json("{\"a\":\"##[error]x\"}\n");
+        output.error(&Failure::input("x", "::stop-commands::now"));
+        output.summary("# one\n");
+        output.summary("# two\n");
+        assert_eq!(out.text(), "  : :set-env name=x::y\n{\"a\":\"#\\u0023[error]x\"}\n");
+        assert_eq!(err.text(), "error: ::stop-commands::now\n::error::::stop-commands::now\n");
+        assert_eq!(std::fs::read_to_string(summary).unwrap(), "# one\n# two\n");
+    }
+}
