@@ -1,1 +1,167 @@
-//! Cases, Verdicts, now → Plan. Pure.
+//! Cases, Facts and the clock → [`Plan`]. Pure: knows nothing of YAML, git and OCI.
+//!
+//! One Order's trouble is a row of the Plan and never stops another's. What is deployed is decided from the
+//! values pinned in the Serving, never from a Preparation that was edited or is gone.
+
+pub mod applications;
+pub mod history;
+pub mod removal;
+pub mod status;
+
+use crate::gates::{self, Context};
+use crate::model::evidence::Facts;
+use crate::model::id::ClusterName;
+use crate::model::order::Mode;
+use crate::model::plan::{Decision, Plan, Promotion, Row, ServingPlan, ServingState};
+use crate::model::scope::Scope;
+use crate::model::serving::RequestedBy;
+use crate::model::verdict::Verdict;
+use crate::model::world::{GitOps, Holds, World};
+use crate::resolve::{Case, Presence};
+use std::collections::BTreeSet;
+
+/// Limits and scope of one run.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// What may be written.
+    pub scope: Scope,
+    /// `limits.maxRemovals`, where it is set.
+    pub max_removals: Option<usize>,
+    /// `--allow-removals`: that many, once.
+    pub allow_removals: Option<usize>,
+}
+
+/// Decides everything at one instant.
+#[must_use]
+pub fn plan(
+    cases: &[Case],
+    facts: &Facts,
+    world: &World,
+    gitops: &GitOps,
+    context: &Context,
+    options: &Options,
+) -> Plan {
+    let clusters: BTreeSet<&ClusterName> = world.clusters.keys().collect();
+    let mut rows: Vec<Row> = cases
+        .iter()
+        .filter(|case| options.scope.admits(&case.order, case.labels.as_ref()))
+        .map(|case| row(case, facts, &clusters, context))
+        .collect();
+    removal::hand_over(&mut rows, gitops, world, options.allow_removals.is_some(), &context.argocd_namespace);
+    let guard = removal::guard(&rows, gitops, options);
+    let (mut problems, mut notices) = (Vec::new(), Vec::new());
+    for problem in world.problems.iter().chain(&gitops.problems) {
+        match problem.holds {
+            Holds::Nothing => notices.push(problem.failure.clone()),
+            Holds::Everything => problems.push(problem.failure.clone()),
+            Holds::Orders(_) => {}
+        }
+    }
+    notices.extend(facts.warnings.iter().cloned());
+    Plan { at: context.now, head: gitops.head.clone(), rows, guard, problems, notices }
+}
+
+fn row(case: &Case, facts: &Facts, clusters: &BTreeSet<&ClusterName>, context: &Context) -> Row {
+    let verdicts = match case.presence {
+        Presence::Present => gates::judge(case, facts, context),
+        Presence::Unreadable(_) | Presence::Gone(_) => Vec::new(),
+    };
+    let decision = decision(case, &verdicts);
+    let applications = applications::plan(case, &decision, facts, clusters, context);
+    let serving = serving(case, &decision, &verdicts, &applications, facts, context);
+    let mut errors = case.errors.clone();
+    if let Presence::Unreadable(why) = &case.presence
+        && errors.is_empty()
+    {
+        errors.push(
+            crate::error::Failure::input(
+                "order-unreadable",
+                format!("{why}; everything of it is left as it is"),
+            )
+            .of(case.what()),
+        );
+    }
+    Row {
+        order: case.order.clone(),
+        origin: case.origin.clone(),
+        environment: case.place.as_ref().map(|p| p.name.clone()),
+        mode: case.mode,
+        candidate: case.candidate.clone(),
+        verdicts,
+        decision,
+        errors,
+        warnings: case.warnings.clone(),
+        serving,
+        applications,
+    }
+}
+
+fn decision(case: &Case, verdicts: &[Verdict]) -> Decision {
+    match &case.presence {
+        Presence::Gone(why) => return Decision::Remove(why.clone()),
+        Presence::Unreadable(_) => return Decision::Broken,
+        Presence::Present => {}
+    }
+    if !case.errors.is_empty() {
+        return Decision::Broken;
+    }
+    match &case.candidate {
+        None => Decision::Keep,
+        Some(_) if !verdicts.iter().all(Verdict::is_passed) || verdicts.is_empty() => Decision::Hold,
+        Some(candidate) => Decision::Promote(Promotion {
+            previous: case.deployed.as_ref().map(|d| (d.preparation.clone(), d.artifact.digest)),
+            requested_by: requested_by(case),
+            rollback: case.ran_before(&candidate.artifact),
+        }),
+    }
+}
+
+/// Who asked: under Automatic nobody; else whom the Serving names, a claim.
+fn requested_by(case: &Case) -> RequestedBy {
+    let asked = case.serving.as_ref().and_then(|s| s.spec.requested.as_ref());
+    let name = match (case.mode, asked) {
+        (Mode::Automatic, _) => "automatic".to_owned(),
+        (Mode::Manual, Some(requested)) => requested.name.clone(),
+        (Mode::Manual, None) => "unknown".to_owned(),
+    };
+    RequestedBy { name, commit: None, signed_by: "unsigned".into() }
+}
+
+fn serving(
+    case: &Case,
+    decision: &Decision,
+    verdicts: &[Verdict],
+    applications: &[crate::model::plan::ApplicationPlan],
+    facts: &Facts,
+    context: &Context,
+) -> ServingPlan {
+    match (&case.presence, decision) {
+        (Presence::Gone(_), _) => return ServingPlan::Remove,
+        (Presence::Unreadable(_), _) => return ServingPlan::Keep,
+        (Presence::Present, _) => {}
+    }
+    let promotes = matches!(decision, Decision::Promote(_));
+    let absent = case.serving.is_none();
+    // A Serving that is there and cannot be read is a person's to mend.
+    let unreadable =
+        absent && case.errors.iter().any(|e| e.what.as_deref().is_some_and(|w| w.starts_with("Serving")));
+    if unreadable || (absent && case.mode == Mode::Manual && !promotes) {
+        return ServingPlan::Keep;
+    }
+    let old = case.serving.as_deref();
+    let status = status::status(case, decision, verdicts, applications, facts, context);
+    let asked = old.and_then(|s| s.spec.preparation_name.clone());
+    let preparation_name = match (decision, &case.candidate, case.mode) {
+        (Decision::Promote(_), Some(candidate), _) => Some(candidate.name.clone()),
+        (_, _, Mode::Manual) => asked,
+        // Kept equal to what was last promoted, so that a switch to Manual by itself changes nothing.
+        (_, _, Mode::Automatic) => case.deployed.as_ref().map(|d| d.preparation.clone()),
+    };
+    let created = old.and_then(|s| s.metadata.creation_timestamp).unwrap_or(context.now);
+    match old {
+        Some(old) if old.status == status && old.spec.preparation_name == preparation_name => {
+            ServingPlan::Keep
+        }
+        _ => ServingPlan::Write(Box::new(ServingState { preparation_name, created, status })),
+    }
+}

@@ -135,6 +135,13 @@ impl Failure {
         self
     }
 
+    /// Object, field and cause without the place: the same on every machine, for what is committed.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let parts = [self.what.as_deref(), self.field.as_deref(), Some(self.cause.as_str())];
+        parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
+    }
+
     /// From an error of an edge, with its chain of contexts.
     #[must_use]
     pub fn from_error(kind: Kind, code: &'static str, error: &anyhow::Error) -> Self {

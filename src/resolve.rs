@@ -74,6 +74,8 @@ pub struct Case {
     pub order: OrderRef,
     /// Where its object is.
     pub origin: Option<Origin>,
+    /// The Order's labels.
+    pub labels: Option<BTreeMap<String, String>>,
     /// Whether it is there.
     pub presence: Presence,
     /// Who chooses.
@@ -174,6 +176,7 @@ pub fn cases(world: &World, gitops: &GitOps, argocd_namespace: &str) -> Vec<Case
             let mut case = Case {
                 order: order.clone(),
                 origin: world.orders.get(order).map(|l| l.origin.clone()),
+                labels: world.orders.get(order).map(|l| l.object.metadata.labels.clone()),
                 presence: presence(order, world, gitops, held_orders.contains_key(order)),
                 mode: Mode::Manual,
                 place: None,

@@ -27,8 +27,8 @@ pub fn judge(case: &Case, _facts: &Facts, context: &Context) -> Verdict {
         return Verdict::failed(GATE, "there is no candidate");
     };
     let mut wrong: Vec<String> = Vec::new();
-    wrong.extend(case.errors.iter().map(ToString::to_string));
-    wrong.extend(case.holds.iter().map(|f| format!("held until this can be read: {f}")));
+    wrong.extend(case.errors.iter().map(crate::error::Failure::sentence));
+    wrong.extend(case.holds.iter().map(|f| format!("held until this is mended: {}", f.sentence())));
     wrong.extend(case.candidate_faults.iter().cloned());
     if let Some(place) = &case.place {
         wrong.extend(place_faults(case, candidate, place, context));

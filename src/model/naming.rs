@@ -11,6 +11,8 @@ pub const LABEL_SERVING_NAMESPACE: &str = "delivery.kokumi.dev/serving-namespace
 pub const LABEL_ORDER: &str = "delivery.kokumi.dev/order";
 /// Annotation: exactly `<namespace>/<order>` opens an Application to that Order.
 pub const ALLOWED_ORDER: &str = "delivery.kokumi.dev/allowed-order";
+/// Annotation of an Application that gave its workload to another one and goes when that is observed.
+pub const HANDED_OVER: &str = "delivery.kokumi.dev/handed-over";
 /// Label: who manages it.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
 /// Our value of [`MANAGED_BY`].

@@ -25,7 +25,9 @@ pub struct Plan {
     pub rows: Vec<Row>,
     /// Set when the removal guard stops the run.
     pub guard: Option<GuardStop>,
-    /// Warnings, and problems that belong to no Order.
+    /// Problems that belong to no single Order: reported, exit 1.
+    pub problems: Vec<Failure>,
+    /// Warnings that belong to no single Order.
     pub notices: Vec<Failure>,
 }
 

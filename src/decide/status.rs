@@ -1,0 +1,300 @@
+//! `Serving.status` after this run: a function of the Case, the verdicts and the clock, and the same from
+//! run to run while nothing changes.
+
+use super::applications::OPT_IN_REQUIRED;
+use super::history;
+use crate::gates::{self, Context};
+use crate::model::evidence::Facts;
+use crate::model::id::{Artifact, PreparationName};
+use crate::model::meta::Condition;
+use crate::model::order::Mode;
+use crate::model::plan::{ApplicationAction, ApplicationPlan, Decision};
+use crate::model::reason::{Approved, Ready, Verified};
+use crate::model::serving::{ClusterStatus, Deployed, Queued, ServingStatus, VerifiedStatus};
+use crate::model::verdict::{GateName, Verdict};
+use crate::resolve::{Case, PINNED};
+
+/// Longest message of a condition, in characters.
+const MESSAGE: usize = 2_048;
+
+/// The new status.
+#[must_use]
+pub fn status(
+    case: &Case,
+    decision: &Decision,
+    verdicts: &[Verdict],
+    applications: &[ApplicationPlan],
+    facts: &Facts,
+    context: &Context,
+) -> ServingStatus {
+    let old = case.serving.as_ref().map(|s| s.status.clone()).unwrap_or_default();
+    let mut new = old.clone();
+    pinned(&mut new, case, decision, context);
+    target(&mut new, &old, case, decision, verdicts, context);
+    new.queued = queued(&old, case, decision, verdicts, context);
+    new.clusters = clusters(case, &old, applications);
+    let (verified, kept) = verified(case, &old, facts, context);
+    new.verified = kept;
+    let conditions = [ready(case, decision, verdicts, &new), approved(case, verdicts), verified];
+    new.conditions = conditions
+        .into_iter()
+        .map(|mut condition| {
+            condition.message = cut(&condition.message);
+            let before = old.condition(&condition.kind);
+            let moved = before.is_none_or(|b| b.status != condition.status);
+            condition.last_transition_time =
+                if moved { Some(context.now) } else { before.and_then(|b| b.last_transition_time) };
+            condition
+        })
+        .collect();
+    // Conditions of other kinds are somebody else's.
+    let ours = ["Ready", "Approved", "Verified"];
+    new.conditions.extend(old.conditions.iter().filter(|c| !ours.contains(&c.kind.as_str())).cloned());
+    new
+}
+
+fn cut(text: &str) -> String {
+    if text.chars().count() <= MESSAGE {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(MESSAGE - 1).collect();
+    short.push('…');
+    short
+}
+
+fn pinned(new: &mut ServingStatus, case: &Case, decision: &Decision, context: &Context) {
+    let (Decision::Promote(promotion), Some(candidate), Some(place)) =
+        (decision, &case.candidate, &case.place)
+    else {
+        return;
+    };
+    new.history = history::promoted(&new.history, candidate, &place.name, promotion, context.now);
+    new.observed_preparation_name = Some(candidate.name.clone());
+    new.deployed_digest = Some(candidate.artifact.digest);
+    new.deployed = Some(Deployed {
+        environment: place.name.clone(),
+        repository: candidate.artifact.repository.clone(),
+        target_namespace: candidate.target_namespace.clone(),
+        source: case.origin.as_ref().map(|o| o.source.to_string()).unwrap_or_default(),
+    });
+}
+
+/// Gates 1 to 3 make a candidate the target; it stops being that when another becomes it or they no longer
+/// pass. What is deployed is the target whatever a gate says later.
+fn target(
+    new: &mut ServingStatus,
+    old: &ServingStatus,
+    case: &Case,
+    decision: &Decision,
+    verdicts: &[Verdict],
+    context: &Context,
+) {
+    let first_three = |v: &&Verdict| match v.gate {
+        GateName::Ready | GateName::Upstream | GateName::Checks => true,
+        GateName::Approvals | GateName::Evidence | GateName::Window | GateName::OptIn => false,
+    };
+    let passes = !verdicts.is_empty() && verdicts.iter().filter(first_three).all(Verdict::is_passed);
+    let target = match (decision, &case.candidate) {
+        (Decision::Promote(_), Some(candidate)) => Some(candidate.name.clone()),
+        (_, Some(candidate)) if passes => Some(candidate.name.clone()),
+        _ => case.deployed.as_ref().map(|d| d.preparation.clone()),
+    };
+    new.target_since = match &target {
+        None => None,
+        Some(name) if old.target_preparation_name.as_ref() == Some(name) => {
+            old.target_since.or(Some(context.now))
+        }
+        Some(_) => Some(context.now),
+    };
+    new.target_preparation_name = target;
+}
+
+/// Manual: what was asked for and is not deployed, with the gate it waits for.
+fn queued(
+    old: &ServingStatus,
+    case: &Case,
+    decision: &Decision,
+    verdicts: &[Verdict],
+    context: &Context,
+) -> Option<Queued> {
+    if case.mode == Mode::Automatic || matches!(decision, Decision::Promote(_)) {
+        return None;
+    }
+    let asked = case.serving.as_ref()?.spec.preparation_name.clone()?;
+    let here = case.at_home() && case.deployed.as_ref().is_some_and(|d| d.preparation == asked);
+    if here {
+        return None;
+    }
+    let (waits_for, message) = match verdicts.iter().find(|v| !v.is_passed()) {
+        Some(verdict) => (verdict.gate, verdict.message.clone()),
+        None => (
+            GateName::Ready,
+            case.errors.iter().map(crate::error::Failure::sentence).collect::<Vec<_>>().join("; "),
+        ),
+    };
+    let since = match &old.queued {
+        Some(queued) if queued.preparation_name == asked => queued.since,
+        _ => case.serving.as_ref().and_then(|s| s.spec.requested.as_ref()).map_or(context.now, |r| r.time),
+    };
+    Some(Queued { preparation_name: asked, waits_for: waits_for.to_string(), message: cut(&message), since })
+}
+
+fn clusters(case: &Case, old: &ServingStatus, applications: &[ApplicationPlan]) -> Vec<ClusterStatus> {
+    let mut all = Vec::new();
+    for plan in applications {
+        let before = old.clusters.iter().find(|c| c.name == plan.cluster);
+        let slot = case.slots.iter().find(|s| s.cluster.name == plan.cluster);
+        let server = |fresh: bool| {
+            let known = before.filter(|_| !fresh).map(|b| b.server.clone()).filter(|s| !s.is_empty());
+            known.or_else(|| slot.map(|s| s.cluster.server.clone())).unwrap_or_default()
+        };
+        let (server, reason, message) = match &plan.action {
+            ApplicationAction::Pin(pin) => (pin.server.clone(), PINNED.to_owned(), not_ready(case, plan)),
+            ApplicationAction::Hold { reason, message } => (server(false), reason.clone(), cut(message)),
+            ApplicationAction::Detach(why) => (server(false), "HandingOver".into(), why.clone()),
+            ApplicationAction::Remove(_) => continue,
+        };
+        all.push(ClusterStatus {
+            name: plan.cluster.clone(),
+            server,
+            application: plan.name.clone(),
+            reason,
+            message,
+        });
+    }
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all
+}
+
+fn not_ready(case: &Case, plan: &ApplicationPlan) -> String {
+    let slot = case.slots.iter().find(|s| s.cluster.name == plan.cluster);
+    match slot {
+        Some(slot) if !slot.cluster.ready => "the Cluster is not Ready: listed, and not counted".into(),
+        Some(_) | None => String::new(),
+    }
+}
+
+fn condition(kind: &str, status: &str, reason: &str, message: String) -> Condition {
+    Condition {
+        kind: kind.into(),
+        status: status.into(),
+        reason: reason.into(),
+        message,
+        last_transition_time: None,
+        observed_generation: None,
+    }
+}
+
+/// What still holds the candidate, for Ready's message.
+fn waiting(case: &Case, verdicts: &[Verdict]) -> Option<String> {
+    let candidate = case.candidate.as_ref()?;
+    let verdict = verdicts.iter().find(|v| !v.is_passed())?;
+    Some(format!("{} waits for {}: {}", candidate.name, verdict.gate, verdict.message))
+}
+
+fn ready(case: &Case, decision: &Decision, verdicts: &[Verdict], new: &ServingStatus) -> Condition {
+    let errors: Vec<String> = case.errors.iter().map(crate::error::Failure::sentence).collect();
+    let Some(deployed) = &new.observed_preparation_name else {
+        if !errors.is_empty() {
+            return condition(
+                "Ready",
+                Ready::InvalidInput.status(),
+                Ready::InvalidInput.as_str(),
+                errors.join("; "),
+            );
+        }
+        let message = waiting(case, verdicts).unwrap_or_else(|| nothing_yet(case));
+        return condition("Ready", Ready::Pending.status(), Ready::Pending.as_str(), message);
+    };
+    let held = new.clusters.iter().any(|c| c.reason == OPT_IN_REQUIRED);
+    let (reason, mut message) = if held {
+        let which: Vec<&str> =
+            new.clusters.iter().filter(|c| c.reason == OPT_IN_REQUIRED).map(|c| c.message.as_str()).collect();
+        (Ready::OptInRequired, vec![which.join("; ")])
+    } else {
+        (
+            Ready::NotObserved,
+            vec![format!("{deployed} is pinned; no observation of its Applications was given")],
+        )
+    };
+    if !matches!(decision, Decision::Promote(_)) {
+        message.extend(waiting(case, verdicts));
+        message.extend(errors);
+    }
+    condition("Ready", reason.status(), reason.as_str(), message.join("; "))
+}
+
+fn nothing_yet(case: &Case) -> String {
+    match case.mode {
+        Mode::Manual => "nothing was promoted yet".into(),
+        Mode::Automatic => "there is no Ready Preparation yet".into(),
+    }
+}
+
+fn approved(case: &Case, verdicts: &[Verdict]) -> Condition {
+    let subject = subject_name(case);
+    let (reason, message) = if case.needs_approvals() {
+        let said = verdicts.iter().find(|v| v.gate == GateName::Approvals).map(|v| v.message.clone());
+        (Approved::AwaitingApprovals, said.unwrap_or_else(|| "a policy applies".into()))
+    } else {
+        (Approved::ApprovalNotRequired, "no policy applies".into())
+    };
+    condition("Approved", reason.status(), reason.as_str(), with_subject(subject, message))
+}
+
+fn subject_name(case: &Case) -> Option<&PreparationName> {
+    case.candidate.as_ref().map(|c| &c.name).or(case.deployed.as_ref().map(|d| &d.preparation))
+}
+
+fn with_subject(subject: Option<&PreparationName>, message: String) -> String {
+    match subject {
+        Some(name) if !message.is_empty() => format!("{name}: {message}"),
+        Some(name) => name.to_string(),
+        None => message,
+    }
+}
+
+/// Condition Verified, and the kept verdict: of the candidate if there is one, else of what is deployed.
+fn verified(
+    case: &Case,
+    old: &ServingStatus,
+    facts: &Facts,
+    context: &Context,
+) -> (Condition, Option<VerifiedStatus>) {
+    let subject: Option<(&PreparationName, &Artifact)> = case
+        .candidate
+        .as_ref()
+        .map(|c| (&c.name, &c.artifact))
+        .or(case.deployed.as_ref().map(|d| (&d.preparation, &d.artifact)));
+    let make = |reason: Verified, message: String, name: Option<&PreparationName>| {
+        condition("Verified", reason.status(), reason.as_str(), with_subject(name, message))
+    };
+    let Some((name, artifact)) = subject else {
+        return (
+            make(Verified::NotVerified, "there is nothing to verify yet".into(), None),
+            old.verified.clone(),
+        );
+    };
+    if let Some(found) = gates::evidence::verify(facts, artifact, &case.order) {
+        let kept = match (found.reason, context.trust) {
+            (Verified::SignaturesVerified, Some(keys)) => {
+                let same = old.verified.as_ref().filter(|v| v.digest == artifact.digest && v.keys == keys);
+                Some(VerifiedStatus {
+                    digest: artifact.digest,
+                    keys,
+                    time: same.map_or(context.now, |v| v.time),
+                    by: found.keys.clone(),
+                })
+            }
+            (reason, _) if reason.is_unread() => old.verified.clone(),
+            // A negative verdict is never kept, and ends a kept one of the same artifact.
+            _ => old.verified.clone().filter(|v| v.digest != artifact.digest),
+        };
+        return (make(found.reason, found.message, Some(name)), kept);
+    }
+    if let Some((_, by)) = gates::evidence::kept(case, artifact, context.trust) {
+        let message = format!("signature and provenance verified with {}", by.join(", "));
+        return (make(Verified::SignaturesVerified, message, Some(name)), old.verified.clone());
+    }
+    (make(Verified::NotVerified, "not read in this run".into(), Some(name)), old.verified.clone())
+}
