@@ -8,6 +8,7 @@ pub mod cluster;
 pub mod environment;
 pub mod evidence;
 pub mod id;
+pub mod kind;
 pub mod kitchen;
 pub mod meta;
 pub mod naming;

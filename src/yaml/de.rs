@@ -1,0 +1,426 @@
+//! A tree into a typed value: exact text, plain causes, the field's path, and every unknown key reported.
+//!
+//! A scalar gives a text field exactly its characters, however number-like they are; a bool is a bare `true`
+//! or `false`, an integer bare decimal digits. A key of a struct that is written with a null counts as absent.
+//! Unknown keys never fail here: they are collected, and who asked decides what they mean.
+
+use crate::yaml::node::{Node, Pair, Style, Value, integer};
+use crate::yaml::spelling::nearest;
+use crate::yaml::{Error, Position};
+use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, Visitor};
+use std::cell::RefCell;
+use std::fmt::{self, Write as _};
+
+/// A key that its struct does not know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unknown {
+    /// The struct's path; empty at the top.
+    pub path: String,
+    /// The key.
+    pub key: String,
+    /// Where the key is.
+    pub at: Position,
+    /// What the struct knows.
+    pub known: &'static [&'static str],
+}
+
+/// Reads `node` as a `T`; keys that no struct knows are added to `unknown`.
+///
+/// # Errors
+/// The first value that is not what its field wants, with path and place.
+pub fn from_node<T: DeserializeOwned>(node: &Node, unknown: &mut Vec<Unknown>) -> Result<T, Error> {
+    let seen = RefCell::new(std::mem::take(unknown));
+    let read = T::deserialize(De { node, path: &Path::Root, unknown: &seen });
+    *unknown = seen.into_inner();
+    read.map_err(|fault| fault.into_error(node.at))
+}
+
+/// The way from the root, kept as a chain on the stack and written out only for a message.
+enum Path<'p> {
+    Root,
+    Key(&'p Path<'p>, &'p str),
+    Index(&'p Path<'p>, usize),
+}
+
+impl fmt::Display for Path<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Key(parent, key) => {
+                parent.fmt(f)?;
+                let simple = key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
+                match (simple && !key.is_empty(), parent) {
+                    (true, Path::Root) => f.write_str(key),
+                    (true, _) => write!(f, ".{key}"),
+                    (false, _) => write!(f, "[\"{key}\"]"),
+                }
+            }
+            Self::Index(parent, index) => {
+                parent.fmt(f)?;
+                write!(f, "[{index}]")
+            }
+        }
+    }
+}
+
+/// An error on its way up; the innermost value that it passes gives it its place.
+#[derive(Debug)]
+struct Fault {
+    code: &'static str,
+    cause: String,
+    hint: Option<String>,
+    place: Option<(Position, String)>,
+    missing: Option<&'static str>,
+}
+
+impl Fault {
+    fn new(code: &'static str, cause: impl Into<String>) -> Self {
+        Self { code, cause: cause.into(), hint: None, place: None, missing: None }
+    }
+
+    fn into_error(self, fallback: Position) -> Error {
+        let (at, path) = self.place.unwrap_or((fallback, String::new()));
+        Error { code: self.code, at, path, cause: self.cause, hint: self.hint }
+    }
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.cause)
+    }
+}
+impl std::error::Error for Fault {}
+
+impl de::Error for Fault {
+    fn custom<T: fmt::Display>(cause: T) -> Self {
+        Self::new("invalid-value", cause.to_string())
+    }
+    fn missing_field(field: &'static str) -> Self {
+        Self { missing: Some(field), ..Self::new("missing-field", "is required and missing") }
+    }
+    fn invalid_type(found: de::Unexpected<'_>, wanted: &dyn de::Expected) -> Self {
+        Self::new("wrong-type", format!("wanted {wanted}, found {found}"))
+    }
+    fn invalid_value(found: de::Unexpected<'_>, wanted: &dyn de::Expected) -> Self {
+        Self::new("invalid-value", format!("wanted {wanted}, found {found}"))
+    }
+}
+
+#[derive(Clone, Copy)]
+struct De<'n, 'c> {
+    node: &'n Node,
+    path: &'c Path<'c>,
+    unknown: &'c RefCell<Vec<Unknown>>,
+}
+
+impl De<'_, '_> {
+    fn wanted(&self, what: &str) -> Fault {
+        Fault::new("wrong-type", format!("wanted {what}, found {}", self.node.describe()))
+    }
+
+    /// Gives a fault without a place this value's.
+    fn place(&self, mut fault: Fault) -> Fault {
+        if fault.place.is_none() {
+            let mut at = self.node.at;
+            let mut path = self.path.to_string();
+            if let Some(field) = fault.missing {
+                path = Path::Key(self.path, field).to_string();
+                if let Some(null) = self.node.pairs().iter().find(|p| p.key == field) {
+                    at = null.at;
+                    fault.cause = "is required, and null says that it is absent".into();
+                }
+            }
+            fault.place = Some((at, path));
+        }
+        fault
+    }
+
+    /// The characters of a scalar that may stand for text.
+    fn text(&self, what: &str) -> Result<&str, Fault> {
+        match &self.node.value {
+            Value::Scalar(s) if s.style == Style::Tagged => {
+                Err(Fault::new("tag", "a tag has no meaning here; write the value without it"))
+            }
+            Value::Scalar(s) if !self.node.is_null() => Ok(&s.text),
+            Value::Scalar(_) => {
+                let mut fault = self.wanted(what);
+                fault.hint = Some("quote it if the text is meant".into());
+                Err(fault)
+            }
+            Value::Sequence(_) | Value::Mapping(_) => Err(self.wanted(what)),
+        }
+    }
+
+    /// The characters of a bare scalar.
+    fn bare(&self) -> Option<&str> {
+        match &self.node.value {
+            Value::Scalar(s) if s.style == Style::Plain => Some(&s.text),
+            Value::Scalar(_) | Value::Sequence(_) | Value::Mapping(_) => None,
+        }
+    }
+
+    fn whole(&self, low: i128, high: i128) -> Result<i128, Fault> {
+        let number = self.bare().and_then(integer).filter(|n| (low..=high).contains(n));
+        number.ok_or_else(|| self.wanted(&format!("a whole number from {low} to {high}")))
+    }
+}
+
+macro_rules! whole_numbers {
+    ($($method:ident $visit:ident $type:ty;)*) => {$(
+        fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+            let number = self.whole(i128::from(<$type>::MIN), i128::from(<$type>::MAX));
+            number
+                .and_then(|n| <$type>::try_from(n).map_err(|_| self.wanted("a whole number")))
+                .and_then(|n| visitor.$visit(n))
+                .map_err(|fault| self.place(fault))
+        }
+    )*};
+}
+
+impl<'de> de::Deserializer<'de> for De<'_, '_> {
+    type Error = Fault;
+
+    whole_numbers! {
+        deserialize_i8 visit_i8 i8;
+        deserialize_i16 visit_i16 i16;
+        deserialize_i32 visit_i32 i32;
+        deserialize_i64 visit_i64 i64;
+        deserialize_u8 visit_u8 u8;
+        deserialize_u16 visit_u16 u16;
+        deserialize_u32 visit_u32 u32;
+        deserialize_u64 visit_u64 u64;
+    }
+
+    /// For values that describe themselves; no typed field of ours asks for this.
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        match &self.node.value {
+            Value::Mapping(_) => self.deserialize_map(visitor),
+            Value::Sequence(_) => self.deserialize_seq(visitor),
+            Value::Scalar(_) if self.node.is_null() => visitor.visit_unit(),
+            Value::Scalar(s) if s.style == Style::Plain => {
+                match (s.text.as_str(), integer(&s.text).map(i64::try_from)) {
+                    ("true", _) => visitor.visit_bool(true),
+                    ("false", _) => visitor.visit_bool(false),
+                    (_, Some(Ok(number))) => visitor.visit_i64(number),
+                    (text, _) => visitor.visit_str(text),
+                }
+            }
+            Value::Scalar(s) => visitor.visit_str(&s.text),
+        }
+        .map_err(|fault| self.place(fault))
+    }
+
+    fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let read = match self.bare() {
+            Some("true") => visitor.visit_bool(true),
+            Some("false") => visitor.visit_bool(false),
+            bare => {
+                let mut fault = self.wanted("true or false");
+                fault.hint = match bare.unwrap_or_default().to_ascii_lowercase().as_str() {
+                    "yes" | "on" | "y" | "true" => Some("write true".into()),
+                    "no" | "off" | "n" | "false" => Some("write false".into()),
+                    _ => None,
+                };
+                Err(fault)
+            }
+        };
+        read.map_err(|fault| self.place(fault))
+    }
+
+    fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let decimal = |text: &&str| {
+            text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-'))
+                && text.bytes().any(|b| b.is_ascii_digit())
+        };
+        let number = self.bare().filter(decimal).and_then(|text| text.parse().ok());
+        number
+            .ok_or_else(|| self.wanted("a decimal number"))
+            .and_then(|n: f64| visitor.visit_f64(n))
+            .map_err(|fault| self.place(fault))
+    }
+
+    fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_f64(visitor)
+    }
+
+    fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.text("text").and_then(|text| visitor.visit_str(text)).map_err(|fault| self.place(fault))
+    }
+
+    fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_str(visitor)
+    }
+
+    fn deserialize_option<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        if self.node.is_null() {
+            visitor.visit_none()
+        } else {
+            visitor.visit_some(self).map_err(|fault| self.place(fault))
+        }
+    }
+
+    fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        if self.node.is_null() { visitor.visit_unit() } else { Err(self.place(self.wanted("null"))) }
+    }
+
+    fn deserialize_newtype_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        visitor.visit_newtype_struct(self).map_err(|fault| self.place(fault))
+    }
+
+    fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let Value::Sequence(items) = &self.node.value else {
+            return Err(self.place(self.wanted("a list")));
+        };
+        visitor.visit_seq(Items { de: self, items, next: 0 }).map_err(|fault| self.place(fault))
+    }
+
+    fn deserialize_tuple<V: Visitor<'de>>(self, _len: usize, visitor: V) -> Result<V::Value, Fault> {
+        self.deserialize_seq(visitor)
+    }
+
+    fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        let Value::Mapping(pairs) = &self.node.value else {
+            return Err(self.place(self.wanted("a mapping")));
+        };
+        visitor.visit_map(Entries { de: self, pairs, value: None }).map_err(|fault| self.place(fault))
+    }
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let Value::Mapping(pairs) = &self.node.value else {
+            return Err(self.place(self.wanted("a mapping")));
+        };
+        visitor.visit_map(Fields { de: self, pairs, value: None, fields }).map_err(|fault| self.place(fault))
+    }
+
+    fn deserialize_enum<V: Visitor<'de>>(
+        self,
+        _name: &'static str,
+        variants: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, Fault> {
+        let list = variants.join(", ");
+        let word = self.text(&format!("one of {list}")).and_then(|word| {
+            if variants.contains(&word) {
+                return Ok(word);
+            }
+            let mut fault = self.wanted(&format!("one of {list}"));
+            fault.code = "invalid-value";
+            fault.hint = nearest(word, variants).map(|near| format!("did you mean {near}?"));
+            Err(fault)
+        });
+        let word: de::value::StrDeserializer<'_, Fault> =
+            word.map_err(|fault| self.place(fault))?.into_deserializer();
+        visitor.visit_enum(word).map_err(|fault| self.place(fault))
+    }
+
+    fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
+        visitor.visit_unit()
+    }
+
+    serde::forward_to_deserialize_any! {
+        i128 u128 char bytes byte_buf unit_struct tuple_struct identifier
+    }
+}
+
+struct Items<'n, 'c> {
+    de: De<'n, 'c>,
+    items: &'n [Node],
+    next: usize,
+}
+
+impl<'de> de::SeqAccess<'de> for Items<'_, '_> {
+    type Error = Fault;
+
+    fn next_element_seed<T: DeserializeSeed<'de>>(&mut self, seed: T) -> Result<Option<T::Value>, Fault> {
+        let Some(node) = self.items.get(self.next) else { return Ok(None) };
+        let path = Path::Index(self.de.path, self.next);
+        self.next += 1;
+        let de = De { node, path: &path, unknown: self.de.unknown };
+        seed.deserialize(de).map(Some).map_err(|fault| de.place(fault))
+    }
+
+    fn size_hint(&self) -> Option<usize> {
+        Some(self.items.len() - self.next)
+    }
+}
+
+/// Reads one pair's value under its key's path.
+fn value<'de, T: DeserializeSeed<'de>>(de: De<'_, '_>, pair: &Pair, seed: T) -> Result<T::Value, Fault> {
+    let path = Path::Key(de.path, &pair.key);
+    let de = De { node: &pair.value, path: &path, unknown: de.unknown };
+    seed.deserialize(de).map_err(|fault| de.place(fault))
+}
+
+/// A mapping with free keys.
+struct Entries<'n, 'c> {
+    de: De<'n, 'c>,
+    pairs: &'n [Pair],
+    value: Option<&'n Pair>,
+}
+
+impl<'de> de::MapAccess<'de> for Entries<'_, '_> {
+    type Error = Fault;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+        let Some((pair, rest)) = self.pairs.split_first() else { return Ok(None) };
+        self.pairs = rest;
+        self.value = Some(pair);
+        let key: de::value::StrDeserializer<'_, Fault> = pair.key.as_str().into_deserializer();
+        seed.deserialize(key).map(Some).map_err(|mut fault| {
+            fault.place = Some((pair.at, self.de.path.to_string()));
+            fault
+        })
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
+        let pair = self.value.take().ok_or_else(|| Fault::new("internal", "a value was read twice"))?;
+        value(self.de, pair, seed)
+    }
+}
+
+/// A mapping whose keys a struct knows.
+struct Fields<'n, 'c> {
+    de: De<'n, 'c>,
+    pairs: &'n [Pair],
+    value: Option<&'n Pair>,
+    fields: &'static [&'static str],
+}
+
+impl<'de> de::MapAccess<'de> for Fields<'_, '_> {
+    type Error = Fault;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
+        while let Some((pair, rest)) = self.pairs.split_first() {
+            self.pairs = rest;
+            if !self.fields.contains(&pair.key.as_str()) {
+                let mut path = String::new();
+                let _ = write!(path, "{}", self.de.path);
+                self.de.unknown.borrow_mut().push(Unknown {
+                    path,
+                    key: pair.key.clone(),
+                    at: pair.at,
+                    known: self.fields,
+                });
+            } else if !pair.value.is_null() {
+                self.value = Some(pair);
+                let key: de::value::StrDeserializer<'_, Fault> = pair.key.as_str().into_deserializer();
+                return seed.deserialize(key).map(Some);
+            }
+        }
+        Ok(None)
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
+        let pair = self.value.take().ok_or_else(|| Fault::new("internal", "a value was read twice"))?;
+        value(self.de, pair, seed)
+    }
+}

@@ -1,0 +1,216 @@
+//! The tree: what was written, with its characters and its place.
+
+use crate::yaml::Position;
+
+/// A value and where it begins.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Node {
+    /// What it is.
+    pub value: Value,
+    /// Where it begins; of a value that stands behind an alias, where it is written.
+    pub at: Position,
+}
+
+/// What a node is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    /// A single value.
+    Scalar(Scalar),
+    /// A list.
+    Sequence(Vec<Node>),
+    /// Keys and values in their order; keys are unique and merge keys are expanded.
+    Mapping(Vec<Pair>),
+}
+
+/// A single value, exactly as written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scalar {
+    /// Its characters, escapes and folding resolved.
+    pub text: String,
+    /// How it was written.
+    pub style: Style,
+}
+
+/// How a scalar was written, as far as its meaning depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Style {
+    /// Bare: may be a number, `true`, `null`.
+    Plain,
+    /// In quotes, as a block, or tagged `!!str`: text.
+    Quoted,
+    /// With a tag that has no meaning here (`!Ref`, `!!binary`).
+    Tagged,
+}
+
+/// One key of a mapping.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Pair {
+    /// The key's characters.
+    pub key: String,
+    /// Where the key begins.
+    pub at: Position,
+    /// Its value.
+    pub value: Node,
+}
+
+impl Node {
+    /// The value of `key`, where this is a mapping that has it.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Node> {
+        self.pairs().iter().find(|p| p.key == key).map(|p| &p.value)
+    }
+
+    /// The value at the end of a way of keys.
+    #[must_use]
+    pub fn find(&self, keys: &[&str]) -> Option<&Node> {
+        keys.iter().try_fold(self, |node, key| node.get(key))
+    }
+
+    /// The characters of a scalar that is not null; exactly those, whatever type they may look like.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Scalar(s) if !self.is_null() => Some(&s.text),
+            Value::Scalar(_) | Value::Sequence(_) | Value::Mapping(_) => None,
+        }
+    }
+
+    /// The pairs of a mapping; of anything else none.
+    #[must_use]
+    pub fn pairs(&self) -> &[Pair] {
+        match &self.value {
+            Value::Mapping(pairs) => pairs,
+            Value::Scalar(_) | Value::Sequence(_) => &[],
+        }
+    }
+
+    /// The items of a sequence; of anything else none.
+    #[must_use]
+    pub fn items(&self) -> &[Node] {
+        match &self.value {
+            Value::Sequence(items) => items,
+            Value::Scalar(_) | Value::Mapping(_) => &[],
+        }
+    }
+
+    /// Whether this is a bare `null`, `~` or nothing at all.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        match &self.value {
+            Value::Scalar(s) => {
+                s.style == Style::Plain && matches!(s.text.as_str(), "" | "~" | "null" | "Null" | "NULL")
+            }
+            Value::Sequence(_) | Value::Mapping(_) => false,
+        }
+    }
+
+    /// What this is, for a message: `a mapping`, `the text "yes"`.
+    #[must_use]
+    pub fn describe(&self) -> String {
+        match &self.value {
+            Value::Mapping(_) => "a mapping".into(),
+            Value::Sequence(_) => "a list".into(),
+            Value::Scalar(_) if self.is_null() => "null".into(),
+            Value::Scalar(s) => {
+                let mut cut: String = s.text.chars().take(60).collect();
+                if cut.len() < s.text.len() {
+                    cut.push('…');
+                }
+                match s.style {
+                    Style::Quoted => format!("the text {cut:?}"),
+                    Style::Plain => cut,
+                    Style::Tagged => format!("a tagged value {cut:?}"),
+                }
+            }
+        }
+    }
+
+    /// As JSON: a bare `true` or `false` is a bool, a bare null is null, a bare decimal integer in canonical
+    /// form is a number, anything else is a string with exactly its characters.
+    #[must_use]
+    pub fn to_json(&self) -> serde_json::Value {
+        match &self.value {
+            Value::Mapping(pairs) => {
+                serde_json::Value::Object(pairs.iter().map(|p| (p.key.clone(), p.value.to_json())).collect())
+            }
+            Value::Sequence(items) => serde_json::Value::Array(items.iter().map(Node::to_json).collect()),
+            Value::Scalar(_) if self.is_null() => serde_json::Value::Null,
+            Value::Scalar(s) if s.style == Style::Plain => match (s.text.as_str(), integer(&s.text)) {
+                ("true", _) => true.into(),
+                ("false", _) => false.into(),
+                (_, Some(number)) => match (i64::try_from(number), u64::try_from(number)) {
+                    (Ok(n), _) => n.into(),
+                    (_, Ok(n)) => n.into(),
+                    _ => s.text.clone().into(),
+                },
+                _ => s.text.clone().into(),
+            },
+            Value::Scalar(s) => s.text.clone().into(),
+        }
+    }
+}
+
+/// A decimal integer in canonical form: no `+`, no leading zero, no `_`, no base.
+#[must_use]
+pub fn integer(text: &str) -> Option<i128> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let canonical = !digits.is_empty()
+        && digits.bytes().all(|b| b.is_ascii_digit())
+        && (digits == "0" && text == "0" || !digits.starts_with('0'));
+    if canonical { text.parse().ok() } else { None }
+}
+
+/// One step of a field path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Step {
+    Key(String),
+    Index(usize),
+}
+
+/// Where the value of `path` (`spec.promotion.upstream[0].soak`, `metadata.labels["a.b/c"]`) begins; where
+/// the path goes on below what is written, the deepest value on its way. `None` for a text that is no path
+/// or none of it is there.
+#[must_use]
+pub fn locate(node: &Node, path: &str) -> Option<Position> {
+    let mut here = node;
+    let mut found = None;
+    for step in steps(path)? {
+        let next = match &step {
+            Step::Key(key) => here.get(key),
+            Step::Index(index) => here.items().get(*index),
+        };
+        match next {
+            Some(next) => {
+                found = Some(next.at);
+                here = next;
+            }
+            None => break,
+        }
+    }
+    found
+}
+
+fn steps(path: &str) -> Option<Vec<Step>> {
+    let mut steps = Vec::new();
+    let mut rest = path;
+    while !rest.is_empty() {
+        if let Some(quoted) = rest.strip_prefix("[\"") {
+            let end = quoted.find("\"]")?;
+            steps.push(Step::Key(quoted[..end].to_owned()));
+            rest = &quoted[end + 2..];
+        } else if let Some(index) = rest.strip_prefix('[') {
+            let end = index.find(']')?;
+            steps.push(Step::Index(index[..end].parse().ok()?));
+            rest = &index[end + 1..];
+        } else {
+            rest = rest.strip_prefix('.').unwrap_or(rest);
+            let end = rest.find(['.', '[']).unwrap_or(rest.len());
+            if end == 0 {
+                return None;
+            }
+            steps.push(Step::Key(rest[..end].to_owned()));
+            rest = &rest[end..];
+        }
+    }
+    Some(steps)
+}

@@ -1,0 +1,567 @@
+//! Text into trees, one per document, with a result of its own each: what is wrong in one document costs
+//! the others nothing.
+//!
+//! Strict where a lenient reader would lose a rule: a key written twice is an error at the second one, merge
+//! keys are expanded or refused, aliases are expanded within a budget, nesting is bounded.
+
+use crate::yaml::node::{Node, Pair, Scalar, Style, Value};
+use crate::yaml::{Error, Position};
+use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Tag};
+use std::collections::{HashMap, HashSet};
+
+/// Deepest nesting of collections; what people write has about ten.
+pub const DEPTH: usize = 100;
+
+/// What all aliases of a document may stand for together, in the weight of [`weight`]: about sixteen
+/// megabytes of tree.
+const ALIAS_BUDGET: usize = 16 << 20;
+
+/// From this many keys on, a mapping remembers them in a set; below, looking at each is quicker.
+const MANY_KEYS: usize = 16;
+
+/// One document that is not empty.
+#[derive(Debug, Clone)]
+pub struct Document {
+    /// The tree; of a document that breaks off, what stands before the break. `None`: nothing of it.
+    pub node: Option<Node>,
+    /// What is wrong with it; empty: the tree is whole.
+    pub errors: Vec<Error>,
+    /// Whether the text could be read to the document's end. With errors all the same, each is at a key
+    /// (twice there, a merge that means nothing), and the rest of the tree is what was written.
+    pub complete: bool,
+    /// Its first line.
+    pub first_line: u32,
+    /// The line after its last.
+    pub end_line: u32,
+    /// Its place among the file's documents, empty ones counted, from 0.
+    pub index: u32,
+}
+
+/// The bytes of a file as text.
+///
+/// # Errors
+/// It is not UTF-8, or holds a control character that YAML forbids.
+pub fn text(bytes: &[u8]) -> Result<&str, Error> {
+    let text = std::str::from_utf8(bytes).map_err(|e| {
+        let at = position(&bytes[..e.valid_up_to()]);
+        let error = Error::new("not-utf8", at, "is not UTF-8");
+        match bytes {
+            [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => error.hint("it looks like UTF-16; save it as UTF-8"),
+            _ => error.hint("save it as UTF-8"),
+        }
+    })?;
+    let control = |b: &u8| *b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r');
+    match bytes.iter().position(control) {
+        Some(place) => Err(Error::new(
+            "control-character",
+            position(&bytes[..place]),
+            format!("holds the control character U+{:04X}, which YAML forbids", bytes[place]),
+        )),
+        None => Ok(text),
+    }
+}
+
+/// Where the text after `before` begins.
+fn position(before: &[u8]) -> Position {
+    let line = before.iter().filter(|b| **b == b'\n').count() + 1;
+    let start = before.iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1);
+    let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
+    Position { line: count(line), column: count(column) }
+}
+
+fn count(n: usize) -> u32 {
+    u32::try_from(n).unwrap_or(u32::MAX)
+}
+
+fn at(mark: &Marker) -> Position {
+    Position { line: count(mark.line()), column: count(mark.col() + 1) }
+}
+
+/// Every document of a text that is not empty.
+#[must_use]
+pub fn documents(text: &str) -> Vec<Document> {
+    let mut options = granit_parser::Options::default();
+    options.set_emit_comments(false);
+    options.flow_nesting_limit = DEPTH;
+    options.block_nesting_limit = DEPTH;
+    let mut parser = Parser::new_from_str_with_options(text, options);
+    let mut documents: Vec<Document> = Vec::new();
+    let mut tree = Tree::default();
+    let mut index = 0;
+    let mut first_line = 1;
+    let mut add = |tree: &mut Tree, first_line, index| {
+        let Tree { root, errors, broken, .. } = std::mem::take(tree);
+        let node = root.filter(|node| !node.is_null());
+        if node.is_some() || !errors.is_empty() {
+            let end_line = u32::MAX;
+            documents.push(Document { node, errors, complete: !broken, first_line, end_line, index });
+        }
+    };
+    while let Some(event) = parser.next() {
+        match event {
+            Ok((Event::DocumentStart(..), span)) => first_line = at(&span.start).line,
+            Ok((Event::DocumentEnd, _)) => {
+                add(&mut tree, first_line, index);
+                index += 1;
+            }
+            Ok((event, span)) => tree.take(event, at(&span.start)),
+            Err(error) => {
+                if !tree.broken {
+                    tree.fail(syntax(&error));
+                }
+                add(&mut tree, first_line, index);
+                index += 1;
+                first_line = at(error.marker()).line;
+                if !matches!(parser.proceed_next_document(), Ok(true)) {
+                    break;
+                }
+            }
+        }
+    }
+    for n in 1..documents.len() {
+        documents[n - 1].end_line = documents[n].first_line;
+    }
+    documents
+}
+
+/// The one document of a text.
+///
+/// # Errors
+/// There is none, there are several, or it has an error.
+pub fn one(text: &str) -> Result<Node, Error> {
+    let mut documents = documents(text).into_iter();
+    let start = Position { line: 1, column: 1 };
+    let mut first = documents.next().ok_or_else(|| Error::new("empty", start, "holds nothing"))?;
+    if !first.errors.is_empty() {
+        return Err(first.errors.swap_remove(0));
+    }
+    if let Some(second) = documents.next() {
+        let place = Position { line: second.first_line, column: 1 };
+        return Err(Error::new("second-document", place, "a second document begins; one is wanted"));
+    }
+    first.node.ok_or_else(|| Error::new("empty", start, "holds nothing"))
+}
+
+/// What the scanner says, in the words of people who write YAML.
+fn syntax(error: &ScanError) -> Error {
+    let place = at(error.marker());
+    match error.kind() {
+        ErrorKind::TabNotAllowed
+        | ErrorKind::TabInBlockIndentation
+        | ErrorKind::TabInIndentation
+        | ErrorKind::TabAtBlockScalarStart => {
+            Error::new("syntax", place, "a tab stands where YAML wants spaces").hint("indent with spaces")
+        }
+        ErrorKind::RecursionLimitExceeded => too_deep(place),
+        ErrorKind::UnknownAnchor => {
+            Error::new("alias", place, "an alias names no anchor that stands before it")
+        }
+        _ => Error::new("syntax", place, format!("is no YAML: {}", error.info())),
+    }
+}
+
+fn too_deep(place: Position) -> Error {
+    Error::new("too-deep", place, format!("is nested more than {DEPTH} levels deep"))
+}
+
+/// A collection whose end has not come yet.
+enum Open {
+    Sequence { at: Position, anchor: usize, items: Vec<Node> },
+    Mapping { at: Position, anchor: usize, entries: Entries },
+}
+
+/// A mapping in the making.
+#[derive(Default)]
+struct Entries {
+    pairs: Vec<Pair>,
+    /// All keys, once there are many.
+    keys: HashSet<String>,
+    /// A key that waits for its value.
+    key: Option<Key>,
+    /// The value of `<<`, with the key's place.
+    merge: Option<(Position, Node)>,
+}
+
+struct Key {
+    text: String,
+    at: Position,
+    is_merge: bool,
+}
+
+/// What one document gave so far.
+#[derive(Default)]
+struct Tree {
+    root: Option<Node>,
+    open: Vec<Open>,
+    anchors: HashMap<usize, Node>,
+    errors: Vec<Error>,
+    spent: usize,
+    /// Set by an error after which nothing more is taken.
+    broken: bool,
+}
+
+impl Tree {
+    fn take(&mut self, event: Event<'_>, at: Position) {
+        if self.broken {
+            return;
+        }
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let scalar = Scalar { text: text.into_owned(), style: meaning(style, tag.as_deref()) };
+                self.place(Node { value: Value::Scalar(scalar), at }, anchor);
+            }
+            Event::SequenceStart(_, anchor, _) => {
+                self.push(Open::Sequence { at, anchor, items: Vec::new() }, at);
+            }
+            Event::MappingStart(_, anchor, _) => {
+                self.push(Open::Mapping { at, anchor, entries: Entries::default() }, at);
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(),
+            Event::Alias(id) => self.alias(id, at),
+            // Markers of documents are the caller's; comments, anchors as events and unresolved aliases
+            // are not asked for.
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, open: Open, at: Position) {
+        if self.open.len() >= DEPTH {
+            self.fail(too_deep(at));
+        } else {
+            self.open.push(open);
+        }
+    }
+
+    /// Ends the innermost collection.
+    fn close(&mut self) {
+        match self.open.pop() {
+            Some(Open::Sequence { at, anchor, items }) => {
+                self.place(Node { value: Value::Sequence(items), at }, anchor);
+            }
+            Some(Open::Mapping { at, anchor, mut entries }) => {
+                if let Some((place, merged)) = entries.merge.take() {
+                    self.merge(&mut entries.pairs, place, merged);
+                }
+                self.place(Node { value: Value::Mapping(entries.pairs), at }, anchor);
+            }
+            None => {}
+        }
+    }
+
+    /// Puts a finished value where it belongs.
+    fn place(&mut self, node: Node, anchor: usize) {
+        if anchor != 0 {
+            // Charged like an alias, so that anchors inside anchors cannot multiply a text either.
+            if !self.spend(&node) {
+                return;
+            }
+            self.anchors.insert(anchor, node.clone());
+        }
+        match self.open.last_mut() {
+            None => self.root = Some(node),
+            Some(Open::Sequence { items, .. }) => items.push(node),
+            Some(Open::Mapping { entries, .. }) => {
+                if let Err(error) = entries.add(node) {
+                    self.errors.push(error);
+                }
+            }
+        }
+    }
+
+    fn alias(&mut self, id: usize, at: Position) {
+        let Some(node) = self.anchors.get(&id).cloned() else {
+            return self.fail(Error::new("alias", at, "an alias stands inside the value that it names"));
+        };
+        if self.open.len() + height(&node) > DEPTH {
+            return self.fail(too_deep(at));
+        }
+        if self.spend(&node) {
+            self.place(node, 0);
+        }
+    }
+
+    fn spend(&mut self, node: &Node) -> bool {
+        self.spent = self.spent.saturating_add(weight(node));
+        if self.spent > ALIAS_BUDGET {
+            let cause = "its anchors and aliases stand for more than 16 MB; it is not expanded";
+            self.fail(Error::new("alias-bomb", node.at, cause));
+        }
+        !self.broken
+    }
+
+    /// Ends the tree at an error that leaves nothing to go on with.
+    fn fail(&mut self, error: Error) {
+        self.errors.push(error);
+        self.break_off();
+    }
+
+    /// Ends every open collection with what it has.
+    fn break_off(&mut self) {
+        while !self.open.is_empty() {
+            if let Some(Open::Mapping { entries, .. }) = self.open.last_mut() {
+                entries.key = None;
+            }
+            self.close();
+        }
+        self.broken = true;
+    }
+
+    /// Adds what `<<` brings and the mapping does not say itself; of several, the first that says it.
+    fn merge(&mut self, pairs: &mut Vec<Pair>, place: Position, merged: Node) {
+        let sources = match merged.value {
+            Value::Mapping(pairs) => vec![pairs],
+            Value::Sequence(items) if items.iter().all(|i| matches!(i.value, Value::Mapping(_))) => {
+                items.iter().map(|i| i.pairs().to_vec()).collect()
+            }
+            Value::Sequence(_) | Value::Scalar(_) => {
+                let cause = "the merge key << takes a mapping or a list of mappings";
+                self.errors.push(Error::new("merge-key", place, cause));
+                return;
+            }
+        };
+        let mut said: HashSet<String> = pairs.iter().map(|p| p.key.clone()).collect();
+        for pair in sources.into_iter().flatten() {
+            if said.insert(pair.key.clone()) {
+                pairs.push(pair);
+            }
+        }
+    }
+}
+
+impl Entries {
+    /// Takes a key or the value of the key before.
+    fn add(&mut self, node: Node) -> Result<(), Error> {
+        let Some(Key { text, at, is_merge }) = self.key.take() else {
+            let Value::Scalar(scalar) = node.value else {
+                self.key = Some(Key { text: String::new(), at: node.at, is_merge: false });
+                return Err(Error::new("complex-key", node.at, "a mapping or a list is no key"));
+            };
+            let is_merge = scalar.style == Style::Plain && scalar.text == "<<";
+            self.key = Some(Key { text: scalar.text, at: node.at, is_merge });
+            return Ok(());
+        };
+        let twice = || Error::new("duplicate-key", at, format!("the key {text:?} is written twice"));
+        if is_merge {
+            if self.merge.is_some() {
+                return Err(twice());
+            }
+            self.merge = Some((at, node));
+            return Ok(());
+        }
+        let known = if self.pairs.len() < MANY_KEYS {
+            self.pairs.iter().any(|p| p.key == text)
+        } else {
+            if self.keys.is_empty() {
+                self.keys = self.pairs.iter().map(|p| p.key.clone()).collect();
+            }
+            !self.keys.insert(text.clone())
+        };
+        if known {
+            return Err(twice());
+        }
+        self.pairs.push(Pair { key: text, at, value: node });
+        Ok(())
+    }
+}
+
+/// What a scalar's style and tag say about its meaning.
+fn meaning(style: ScalarStyle, tag: Option<&Tag>) -> Style {
+    let bare = match style {
+        ScalarStyle::Plain => Style::Plain,
+        _ => Style::Quoted,
+    };
+    let Some(tag) = tag else { return bare };
+    match tag.core_suffix() {
+        Some("str") => Style::Quoted,
+        Some("null" | "bool" | "int" | "float" | "timestamp" | "merge") => bare,
+        Some(_) => Style::Tagged,
+        None if tag.original() == "!" => Style::Quoted,
+        None => Style::Tagged,
+    }
+}
+
+/// Roughly the bytes a tree takes.
+fn weight(node: &Node) -> usize {
+    64 + match &node.value {
+        Value::Scalar(s) => s.text.len(),
+        Value::Sequence(items) => items.iter().map(weight).sum(),
+        Value::Mapping(pairs) => pairs.iter().map(|p| 32 + p.key.len() + weight(&p.value)).sum(),
+    }
+}
+
+/// Levels of collections in a tree.
+fn height(node: &Node) -> usize {
+    match &node.value {
+        Value::Scalar(_) => 0,
+        Value::Sequence(items) => 1 + items.iter().map(height).max().unwrap_or(0),
+        Value::Mapping(pairs) => 1 + pairs.iter().map(|p| height(&p.value)).max().unwrap_or(0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use proptest::prelude::*;
+
+    fn tree(text: &str) -> Node {
+        one(text).unwrap_or_else(|e| panic!("{e}"))
+    }
+
+    fn error(text: &str) -> String {
+        one(text).map(|n| format!("{n:?}")).unwrap_err().to_string()
+    }
+
+    fn values(text: &str) -> Vec<String> {
+        tree(text).pairs().iter().map(|p| p.value.text().unwrap_or("-").to_owned()).collect()
+    }
+
+    #[test]
+    fn scalars_keep_their_characters() {
+        let text = "a: 1.10\nb: 012e4\nc: 680841e1\nd: 0x1F\ne: 1_000\nf: 12:30:45\ng: no\nh: 2001-01-01\ni: 1.0e+3\n";
+        let want = ["1.10", "012e4", "680841e1", "0x1F", "1_000", "12:30:45", "no", "2001-01-01", "1.0e+3"];
+        assert_eq!(values(text), want);
+        let json = r#"{"a": 1.10, "b": 1e400, "c": "\ud834\udd1e", "d": -0}"#;
+        assert_eq!(values(json), ["1.10", "1e400", "\u{1d11e}", "-0"]);
+    }
+
+    #[test]
+    fn a_key_written_twice_is_an_error_at_the_second() {
+        assert_eq!(error("a: 1\nb:\n  c: 1\n  d: 2\n  c: 3\n"), "5:3: the key \"c\" is written twice");
+        assert_eq!(error("{\"a\": 1,\n \"a\": 2}"), "2:2: the key \"a\" is written twice");
+        assert_eq!(error("a: 1\n\"a\": 2"), "2:1: the key \"a\" is written twice");
+        let many: String = (0..100).map(|n| format!("k{n}: 1\n")).collect();
+        assert_eq!(error(&format!("{many}k7: 2\n")), "101:1: the key \"k7\" is written twice");
+        assert_eq!(error(&format!("{many}k77: 2\n")), "101:1: the key \"k77\" is written twice");
+        // The rest of the tree is there, so that the object is known.
+        let documents = documents("a: 1\na: 2\nb: 3\n");
+        assert!(documents[0].complete);
+        assert_eq!(documents[0].node.as_ref().unwrap().get("b").unwrap().text(), Some("3"));
+    }
+
+    #[test]
+    fn merge_keys_are_expanded_or_refused() {
+        let text = "base: &b {x: 1, y: 2}\nmore: &m {y: 3, z: 4}\n";
+        let merged = tree(&format!("{text}o:\n  y: 0\n  <<: [*b, *m]\n"));
+        let keys: Vec<_> = merged
+            .get("o")
+            .unwrap()
+            .pairs()
+            .iter()
+            .map(|p| (p.key.as_str(), p.value.text().unwrap()))
+            .collect();
+        assert_eq!(keys, [("y", "0"), ("x", "1"), ("z", "4")], "its own wins, then the first");
+        assert_eq!(tree(&format!("{text}o: {{<<: *b}}")).find(&["o", "x"]).unwrap().text(), Some("1"));
+        for wrong in ["o: {<<: 1}", "o: {<<: [1]}", "o:\n  <<:\n", "o: {<<: null}"] {
+            assert!(error(wrong).contains("the merge key << takes"), "{wrong}");
+        }
+        assert!(error(&format!("{text}o:\n  <<: *b\n  <<: *m\n")).contains("written twice"));
+        assert_eq!(tree("\"<<\": 1").pairs()[0].key, "<<", "in quotes it is a key like any other");
+    }
+
+    #[test]
+    fn an_alias_bomb_is_refused() {
+        let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+        for n in 1..9 {
+            let row = vec![format!("*a{}", n - 1); 10].join(", ");
+            text.push_str(&format!("a{n}: &a{n} [{row}]\n"));
+        }
+        assert!(error(&text).contains("16 MB"));
+        // A long text behind many aliases, and anchors inside anchors.
+        let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; 1000].join(","));
+        assert!(error(&long).contains("16 MB"));
+        assert!(error("a: &a [*a]").contains("inside the value"));
+        assert!(error("a: *b").contains("names no anchor"));
+        assert_eq!(tree("a: &x no\nb: *x").get("b").unwrap().text(), Some("no"));
+    }
+
+    #[test]
+    fn nesting_is_bounded() {
+        for (open, close) in [("[", "]"), ("{a: ", "}")] {
+            let deep = |n: usize| format!("{}1{}", open.repeat(n), close.repeat(n));
+            assert!(one(&deep(DEPTH)).is_ok());
+            assert!(error(&deep(DEPTH + 1)).contains("100 levels"));
+            assert!(error(&open.repeat(20_000)).contains("100 levels"));
+        }
+        let block: String = (0..500).map(|n| format!("{}a:\n", " ".repeat(n))).collect();
+        assert!(error(&block).contains("100 levels"));
+        assert!(error(&"- ".repeat(5000)).contains("100 levels"));
+        let mixed = format!("{}{}{}", "- ".repeat(60), "[".repeat(60), "]".repeat(60));
+        assert!(error(&mixed).contains("100 levels"));
+        let mut ladder = String::from("a0: &a0 [x]\n");
+        for n in 1..300 {
+            ladder.push_str(&format!("a{n}: &a{n} [*a{}]\n", n - 1));
+        }
+        assert!(error(&ladder).contains("100 levels"));
+    }
+
+    #[test]
+    fn documents_stand_for_themselves() {
+        let text = "\u{feff}---\r\n# nothing\r\n---\r\na: 1\r\n---\r\n---\r\nb: 2\r\n...\r\n---\r\n";
+        let found = documents(text);
+        assert_eq!(found.len(), 2);
+        assert!(found.iter().all(|d| d.errors.is_empty()));
+        assert_eq!(found[0].node.as_ref().unwrap().at, Position { line: 4, column: 1 });
+        assert_eq!(found[1].index, 3);
+        assert!(documents("").is_empty() && documents("# a\n").is_empty() && documents("---\n").is_empty());
+        assert!(documents("\u{feff}").is_empty());
+        assert_eq!(tree("\u{feff}a: 1").pairs()[0].key, "a");
+    }
+
+    #[test]
+    fn a_broken_document_leaves_the_others() {
+        let text = "a: 1\n---\nkind: Order\nmetadata: {name: x}\nb: [1, 2\nc: 3\n---\nd: 4\n";
+        let found = documents(text);
+        assert_eq!(found.len(), 3);
+        assert!(found[0].errors.is_empty() && found[2].errors.is_empty());
+        assert!(!found[1].complete);
+        assert_eq!((found[1].first_line, found[1].end_line), (2, 7));
+        let partial = found[1].node.as_ref().unwrap();
+        assert_eq!(partial.find(&["metadata", "name"]).unwrap().text(), Some("x"));
+    }
+
+    #[test]
+    fn tabs_tags_and_bytes() {
+        assert!(error("a:\n\tb: 1\n").contains("tab"), "{}", error("a:\n\tb: 1\n"));
+        assert_eq!(tree("!!str 1").value, Value::Scalar(Scalar { text: "1".into(), style: Style::Quoted }));
+        assert_eq!(tree("! 1").value, Value::Scalar(Scalar { text: "1".into(), style: Style::Quoted }));
+        assert_eq!(tree("!Ref a").value, Value::Scalar(Scalar { text: "a".into(), style: Style::Tagged }));
+        assert_eq!(text(b"a: \xff").unwrap_err().to_string(), "1:4: is not UTF-8");
+        assert_eq!(text(b"a: 1\nb: \0").unwrap_err().at, Position { line: 2, column: 4 });
+        assert!(text(b"\xff\xfea\0").unwrap_err().hint.unwrap().contains("UTF-16"));
+        assert!(error("[a]: 1").contains("no key"));
+        assert!(error("a: 1\n---\nb: 2").contains("second document"));
+    }
+
+    #[test]
+    fn a_large_file_is_read() {
+        // In a release build 10 MB of this take about a third of a second.
+        let row = "- {name: a, value: \"b\", more: [1, 2, 3]}\n";
+        let node = tree(&row.repeat(5_000));
+        assert_eq!(node.items().len(), 5_000);
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in "\\PC*|[-:?#&*!|>'\"%@`{}\\[\\],a\\n\\t <~.0]{0,120}") {
+            let found = documents(&text);
+            for document in &found {
+                prop_assert!(document.node.is_some() || !document.errors.is_empty());
+            }
+        }
+
+        #[test]
+        fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            if let Ok(text) = text(&bytes) {
+                let _ = documents(text);
+            }
+        }
+
+        #[test]
+        fn quoted_text_comes_back(words in proptest::collection::vec("\\PC{0,20}", 1..6)) {
+            let json = serde_json::to_string(&words).unwrap();
+            let back = tree(&json).items().iter().map(|n| n.text().unwrap().to_owned()).collect::<Vec<_>>();
+            prop_assert_eq!(back, words);
+        }
+    }
+}

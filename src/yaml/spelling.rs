@@ -1,0 +1,41 @@
+//! How near two names are, for "did you mean".
+
+/// Edits (insert, delete, replace, swap two neighbours) between two names, letters' case aside.
+///
+/// ```
+/// use expedite::yaml::spelling::distance;
+/// assert_eq!(distance("promotoin", "promotion"), 1);
+/// assert_eq!(distance("AutoDeploy", "autoDeploy"), 0);
+/// ```
+#[must_use]
+pub fn distance(a: &str, b: &str) -> usize {
+    strsim::osa_distance(&a.to_lowercase(), &b.to_lowercase())
+}
+
+/// The nearest of `known`, where it is near enough that a person may have meant it: half of the word at most.
+///
+/// ```
+/// use expedite::yaml::spelling::nearest;
+/// assert_eq!(nearest("aprovals", &["approvals", "checks"]), Some("approvals"));
+/// assert_eq!(nearest("zzz", &["approvals", "checks"]), None);
+/// ```
+#[must_use]
+pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    let (edits, name) = known.iter().map(|k| (distance(word, k), *k)).min_by_key(|(edits, _)| *edits)?;
+    (edits * 2 <= name.chars().count().max(2)).then_some(name)
+}
+
+/// The one of `known` that `word` is a misspelling of: within two edits, one for words of up to three letters
+/// (any word of three letters is within two edits of most others).
+///
+/// ```
+/// use expedite::yaml::spelling::misspelt;
+/// assert_eq!(misspelt("enviroment", &["environment"]), Some("environment"));
+/// assert_eq!(misspelt("tag", &["oci"]), None);
+/// ```
+#[must_use]
+pub fn misspelt<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    let (edits, name) = known.iter().map(|k| (distance(word, k), *k)).min_by_key(|(edits, _)| *edits)?;
+    let short = word.chars().count().min(name.chars().count()) <= 3;
+    (edits <= if short { 1 } else { 2 }).then_some(name)
+}
