@@ -6,9 +6,11 @@
 
 pub mod evidence;
 pub mod opt_in;
+pub mod policy;
 pub mod ready;
 pub mod ssh_vote;
 pub mod unsupported;
+pub mod votes;
 
 use crate::model::evidence::{ArtifactFacts, Ask, Claim, Facts};
 use crate::model::id::{Artifact, Digest};
