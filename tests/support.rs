@@ -1,5 +1,9 @@
 //! The support files themselves.
 
+#![allow(clippy::unwrap_used)]
+
+#[path = "support/harness.rs"]
+mod harness;
 #[path = "support/peers.rs"]
 mod peers;
 
@@ -11,4 +15,50 @@ fn a_program_that_is_nowhere_is_not_found() {
 #[test]
 fn a_program_on_the_path_is_found() {
     assert!(peers::find("git").is_some(), "git is a prerequisite of the tests");
+}
+
+#[test]
+fn what_differs_from_place_to_place_is_masked() {
+    let place = harness::Place::new();
+    let commit = "0123456789abcdef0123456789abcdef01234567";
+    let digest = format!("sha256:{}", "ab".repeat(32));
+    let text =
+        format!("{}: {commit} {digest} {commit}0 127.0.0.1:4711/x 127.0.0.1:", place.path("a").display());
+    let masked = format!("[PLACE]/a: [COMMIT] {digest} {commit}0 127.0.0.1:[PORT]/x 127.0.0.1:");
+    assert_eq!(place.masked(&text), masked);
+}
+
+#[test]
+fn a_command_sees_nothing_of_the_caller() {
+    let place = harness::Place::new();
+    let said = place.finish(place.command("env"));
+    let names: Vec<&str> =
+        said.ok().lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name).collect();
+    for name in &names {
+        let ours = ["PATH", "HOME", "TMPDIR", "TZ", "LC_ALL"].contains(name) || name.starts_with("GIT_");
+        assert!(ours, "{name} reached the command");
+    }
+    assert!(said.stdout.contains("HOME=[PLACE]/home\n"), "{}", said.stdout);
+}
+
+#[test]
+fn a_transcript_holds_both_streams_and_the_status() {
+    let place = harness::Place::new();
+    let mut command = place.command("sh");
+    command.args(["-c", "echo out; echo err >&2; printf cut; exit 3"]);
+    assert_eq!(
+        place.finish(command).transcript("x"),
+        "$ x\n[stdout]\nout\ncut[no newline]\n[stderr]\nerr\n[exit 3]\n"
+    );
+}
+
+#[test]
+fn a_snapshot_that_differs_is_an_error() {
+    let place = harness::Place::new();
+    place.write("expected", "a\nb\n");
+    assert_eq!(harness::same(&place.path("expected"), "a\nb\n"), Ok(()));
+    if !harness::blessing() {
+        let error = harness::same(&place.path("expected"), "a\nc\n").unwrap_err();
+        assert!(error.contains("-b\n") && error.contains("+c\n"), "{error}");
+    }
 }
