@@ -5,6 +5,7 @@
 
 pub mod candidate;
 pub mod newest;
+pub mod observe;
 pub mod place;
 pub mod slot;
 
