@@ -1,4 +1,19 @@
 //! Evidence: Asks → Facts. Reads registries; knows nothing of Orders' policies.
+//!
+//! [`gather`] fetches; everything that decides whether bytes prove a claim is pure and stands in the files
+//! beside it, from the bytes up: [`json`], [`envelope`] and [`simple_signing`] (what was signed, by whom),
+//! [`statement`] (of what), then one file per claim, and [`judge`], which keeps count.
 
 pub mod answer;
+pub mod approvals;
+pub mod artifact;
+pub mod envelope;
+pub mod gather;
+pub mod json;
+pub mod judge;
+pub mod keys;
+pub mod provenance;
 pub mod registry;
+pub mod scans;
+pub mod simple_signing;
+pub mod statement;

@@ -106,6 +106,9 @@ pub struct Proof {
     pub fingerprint: String,
     /// Digest of the evidence's manifest (bundle referrer) or layer (`.sig`, `.att`).
     pub digest: Digest,
+    /// SHA-256 of the signed file itself: the bundle, the envelope or the simple-signing payload. Records are
+    /// named by it (`records/…/<sha256>.json`, `promotionRecord.digest`).
+    pub blob: Digest,
     /// Where it was found.
     pub place: String,
     /// The verified statement, where it is one.
@@ -119,6 +122,9 @@ pub struct Statement {
     pub predicate_type: String,
     /// The predicate, parsed from the very bytes that were verified.
     pub predicate: serde_json::Value,
+    /// When it was made, by the predicate's own word (`metadata.finishedOn`, `sealedTime`, `timeVerified`, …);
+    /// a registry's or manifest's times are nobody's word and never stand here.
+    pub time: Option<Time>,
 }
 
 /// What is known of the artifact itself.

@@ -1,0 +1,92 @@
+//! Seals of votes: signed statements that say who approved one Preparation of one Order.
+
+use crate::evidence::envelope::clip;
+use crate::evidence::statement::Parsed;
+use crate::model::evidence::{SealOf, SealProof};
+use crate::model::order::ApprovalPolicy;
+use crate::model::time::Time;
+use serde::Deserialize;
+use serde_json::Value;
+use std::cmp::Reverse;
+
+/// Predicate type of a seal.
+pub const APPROVAL: &str = "https://kokumi.dev/attestations/approval/v1";
+/// The only result that approves.
+pub const APPROVED: &str = "Approved";
+
+/// What a seal says, for the Preparation it was looked for.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Seal {
+    /// When.
+    pub sealed_time: Time,
+    /// Under which policy.
+    pub policy: ApprovalPolicy,
+    /// [`APPROVED`], or another word.
+    pub result: String,
+    /// The whole predicate.
+    pub predicate: Value,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Predicate {
+    order: String,
+    preparation: Preparation,
+    policy: ApprovalPolicy,
+    result: String,
+    sealed_time: Time,
+}
+
+#[derive(Deserialize)]
+struct Preparation {
+    namespace: String,
+    name: String,
+    #[serde(default)]
+    uid: String,
+}
+
+/// Reads a seal for `of`. Two Orders that render the same bytes share a digest: without this comparison one
+/// Order's approval would deploy the other's. The uid is compared where both sides have one.
+///
+/// # Errors
+/// Says for whom it is instead, or what is wrong with it.
+pub fn read(statement: &Parsed, of: &SealOf) -> Result<Seal, String> {
+    let predicate = statement.object()?;
+    let seal: Predicate = serde_json::from_str(&statement.predicate)
+        .map_err(|e| format!("its predicate does not parse: {e}"))?;
+    if seal.preparation.namespace != of.order.namespace.as_str() || seal.order != of.order.name.as_str() {
+        let (namespace, name) = (clip(&seal.preparation.namespace), clip(&seal.order));
+        return Err(format!("it is a seal for Order {namespace}/{name}, not for {}", of.order));
+    }
+    if seal.preparation.name != of.preparation.as_str() {
+        let name = clip(&seal.preparation.name);
+        return Err(format!("it is a seal for Preparation {name}, not for {}", of.preparation));
+    }
+    match &of.uid {
+        Some(uid) if !seal.preparation.uid.is_empty() && seal.preparation.uid != *uid => {
+            let other = clip(&seal.preparation.uid);
+            return Err(format!(
+                "it is a seal for another Preparation of that name (uid {other}, not {uid})"
+            ));
+        }
+        Some(_) | None => {}
+    }
+    Ok(Seal { sealed_time: seal.sealed_time, policy: seal.policy, result: seal.result, predicate })
+}
+
+/// The seal that decides: the newest; of several of one instant one that does not approve, else the one
+/// under the strictest policy.
+#[must_use]
+pub fn deciding(seals: Vec<SealProof>) -> Option<SealProof> {
+    seals.into_iter().max_by_key(|s| {
+        (
+            s.sealed_time,
+            s.result != APPROVED,
+            s.policy.required_approvals,
+            // No group list means no restriction.
+            !s.policy.allowed_groups.is_empty(),
+            Reverse(s.policy.allowed_groups.len()),
+            Reverse(s.proof.blob),
+        )
+    })
+}

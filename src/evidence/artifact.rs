@@ -1,0 +1,266 @@
+//! The artifact itself: whether the pinned manifest is one that Argo CD unpacks and deploys something from.
+//!
+//! Argo CD wants an image manifest (never an index) with exactly one layer whose media type ends in `tar`,
+//! `tar+gzip` or `tar.gzip` and is on its list; other layers are ignored. With `path: .` only files at the
+//! top of that tar are read: an artifact with everything in a subfolder syncs green with no objects.
+
+use crate::evidence::answer::{Descriptor, Manifest};
+use crate::evidence::envelope::clip;
+use crate::evidence::json;
+use flate2::read::MultiGzDecoder;
+use serde::Deserialize;
+use serde::de::IgnoredAny;
+use std::io::{self, Read};
+use std::path::{Component, Path};
+
+/// Layer media types that Argo CD unpacks without being told (its `--oci-layer-media-types`), Helm charts
+/// aside.
+pub const LAYER_TYPES: &[&str] =
+    &["application/vnd.oci.image.layer.v1.tar", "application/vnd.oci.image.layer.v1.tar+gzip"];
+
+/// Media types of an image manifest.
+pub const IMAGE_MANIFESTS: &[&str] =
+    &["application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json"];
+
+/// What Argo CD's directory source reads.
+const MANIFEST_FILES: &[&str] = &["yaml", "yml", "json"];
+
+/// Members of an image manifest, as far as we use them.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Image {
+    #[serde(default)]
+    pub(crate) artifact_type: Option<String>,
+    #[serde(default)]
+    pub(crate) layers: Option<Vec<Descriptor>>,
+    #[serde(default)]
+    pub(crate) annotations: Option<std::collections::BTreeMap<String, String>>,
+    #[serde(default)]
+    manifests: Option<IgnoredAny>,
+}
+
+/// Whether a manifest's media type is that of an image manifest.
+pub(crate) fn is_image(manifest: &Manifest) -> bool {
+    IMAGE_MANIFESTS.contains(&manifest.media_type.as_str())
+}
+
+/// Reads an image manifest.
+///
+/// # Errors
+/// Says what it is instead.
+pub(crate) fn image(manifest: &Manifest) -> Result<Image, String> {
+    if !is_image(manifest) {
+        return Err(format!("it is {}, not an image manifest", clip(&manifest.media_type)));
+    }
+    let image: Image =
+        json::strict(&manifest.bytes).map_err(|e| format!("its manifest does not parse: {e}"))?;
+    if image.manifests.is_some() {
+        return Err("its manifest has `manifests` as an index has: it could be read as either".into());
+    }
+    Ok(image)
+}
+
+/// The one content layer of an artifact.
+///
+/// # Errors
+/// Says what is wrong, with the media types that were found.
+pub fn content_layer(manifest: &Manifest, accepted: &[String]) -> Result<Descriptor, String> {
+    let image = image(manifest)?;
+    let layers = image.layers.unwrap_or_default();
+    let is_tar =
+        |d: &&Descriptor| ["tar", "tar+gzip", "tar.gzip"].iter().any(|end| d.media_type.ends_with(end));
+    let mut tars: Vec<&Descriptor> = layers.iter().filter(is_tar).collect();
+    let types = |layers: &mut dyn Iterator<Item = &Descriptor>| {
+        let types: Vec<String> = layers.map(|d| clip(&d.media_type)).collect();
+        if types.is_empty() { "none at all".to_owned() } else { types.join(", ") }
+    };
+    match (tars.pop(), tars.is_empty()) {
+        (None, _) => Err(format!("it has no tar layer; its layers are: {}", types(&mut layers.iter()))),
+        (Some(_), false) => Err(format!(
+            "it has {} tar layers where Argo CD takes exactly one: {}",
+            tars.len() + 1,
+            types(&mut layers.iter().filter(is_tar))
+        )),
+        (Some(layer), true) if !accepted.contains(&layer.media_type) => {
+            Err(format!("its layer is {}, which is none of {}", clip(&layer.media_type), accepted.join(", ")))
+        }
+        (Some(layer), true) => Ok(layer.clone()),
+    }
+}
+
+/// Whether a content layer is the tar (or gzipped tar) it says it is, holds nothing that Argo CD refuses, and
+/// has at least one manifest at its top. Nothing is unpacked to disk; `decoded_cap` bounds what a bomb
+/// can make us read.
+///
+/// # Errors
+/// Says what is wrong.
+pub fn unpacks(media_type: &str, bytes: &[u8], decoded_cap: u64) -> Result<(), String> {
+    let gzip = bytes.starts_with(&[0x1f, 0x8b]);
+    let wants_gzip = media_type.ends_with("gzip");
+    if gzip != wants_gzip {
+        let found = if gzip { "gzip data" } else { "not gzip data" };
+        return Err(format!("its layer says {media_type} but is {found}"));
+    }
+    let source: Box<dyn Read + '_> =
+        if gzip { Box::new(MultiGzDecoder::new(bytes)) } else { Box::new(bytes) };
+    let mut capped = Capped { source, left: decoded_cap, cap: decoded_cap };
+    let found = entries(&mut capped).map_err(|e| format!("its layer does not unpack: {e}"))?;
+    match found {
+        Found { manifests: 0, files: 0 } => Err("its layer is a tar without any file".into()),
+        Found { manifests: 0, files } => Err(format!(
+            "none of the {files} files of its layer is a manifest (.yaml, .yml, .json) at the top of the tar, so Argo CD would deploy nothing"
+        )),
+        Found { .. } => Ok(()),
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    manifests: u64,
+    files: u64,
+}
+
+fn entries(source: &mut dyn Read) -> io::Result<Found> {
+    let mut found = Found::default();
+    let mut archive = tar::Archive::new(source);
+    for entry in archive.entries()? {
+        let entry = entry?;
+        let path = entry.path()?;
+        let parts: Vec<Component<'_>> = path.components().filter(|c| *c != Component::CurDir).collect();
+        if !parts.iter().all(|c| matches!(c, Component::Normal(_))) {
+            let path = clip(&path.to_string_lossy());
+            return Err(io::Error::other(format!("{path:?} leaves the folder it is unpacked into")));
+        }
+        if entry.header().entry_type().is_file() {
+            found.files += 1;
+            let extension = Path::new(&*path).extension().and_then(|e| e.to_str());
+            let manifest = extension.is_some_and(|e| MANIFEST_FILES.contains(&e));
+            found.manifests += u64::from(parts.len() == 1 && manifest);
+        }
+    }
+    // What follows the last entry is part of the layer, too: a cut-off or damaged gzip stream shows here.
+    io::copy(&mut archive.into_inner(), &mut io::sink())?;
+    Ok(found)
+}
+
+/// A reader that refuses to go past its cap.
+struct Capped<'a> {
+    source: Box<dyn Read + 'a>,
+    left: u64,
+    cap: u64,
+}
+
+impl Read for Capped<'_> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let n = self.source.read(buffer)?;
+        self.left = self.left.checked_sub(n as u64).ok_or_else(|| {
+            io::Error::other(format!("it is larger than {} MiB when unpacked", self.cap >> 20))
+        })?;
+        Ok(n)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use crate::model::id::Digest;
+    use std::io::Write as _;
+
+    fn accepted() -> Vec<String> {
+        LAYER_TYPES.iter().map(|t| (*t).to_owned()).collect()
+    }
+
+    fn manifest(media_type: &str, layers: &[&str]) -> Manifest {
+        let layers: Vec<String> = layers
+            .iter()
+            .map(|t| format!(r#"{{"mediaType":"{t}","digest":"{}","size":1}}"#, Digest::of(t.as_bytes())))
+            .collect();
+        let bytes = format!(r#"{{"schemaVersion":2,"layers":[{}]}}"#, layers.join(","));
+        Manifest { digest: Digest::of(bytes.as_bytes()), media_type: media_type.into(), bytes: bytes.into() }
+    }
+
+    #[test]
+    fn exactly_one_layer_that_argo_cd_unpacks() {
+        let oci = IMAGE_MANIFESTS[0];
+        let layer = |layers: &[&str]| content_layer(&manifest(oci, layers), &accepted());
+        assert_eq!(layer(&[LAYER_TYPES[1]]).unwrap().media_type, LAYER_TYPES[1]);
+        assert!(layer(&[LAYER_TYPES[0], "text/yaml", "application/vnd.in-toto+json"]).is_ok());
+        let why = |layers: &[&str]| layer(layers).unwrap_err();
+        assert!(why(&[]).contains("none at all"));
+        assert!(why(&["application/yaml"]).contains("application/yaml"));
+        let two = why(&[LAYER_TYPES[0], "text/plain", LAYER_TYPES[1]]);
+        assert!(two.contains("2 tar layers") && two.contains(LAYER_TYPES[1]) && !two.contains("text/plain"));
+        let kustomize = "application/vnd.cncf.kustomize.v1.tar+gzip";
+        assert!(why(&[kustomize]).contains(kustomize));
+        assert!(content_layer(&manifest(oci, &[kustomize]), &[kustomize.to_owned()]).is_ok());
+        let index = "application/vnd.oci.image.index.v1+json";
+        assert!(content_layer(&manifest(index, &[]), &accepted()).unwrap_err().contains(index));
+    }
+
+    #[test]
+    fn a_manifest_that_reads_two_ways_is_refused() {
+        let mut both = manifest(IMAGE_MANIFESTS[0], &[LAYER_TYPES[0]]);
+        let text = String::from_utf8(both.bytes.to_vec()).unwrap();
+        both.bytes = text.replace("{\"schemaVersion\"", "{\"manifests\":[],\"schemaVersion\"").into();
+        assert!(content_layer(&both, &accepted()).unwrap_err().contains("index"));
+        both.bytes = text.replace("{\"schemaVersion\":2", "{\"layers\":[],\"schemaVersion\":2").into();
+        assert!(content_layer(&both, &accepted()).unwrap_err().contains("twice"));
+    }
+
+    fn tar_of(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut builder = tar::Builder::new(Vec::new());
+        for (path, content) in files {
+            let mut header = tar::Header::new_ustar();
+            header.as_mut_bytes()[..path.len()].copy_from_slice(path.as_bytes());
+            header.set_size(content.len() as u64);
+            header.set_mode(0o644);
+            header.set_entry_type(if path.ends_with('/') {
+                tar::EntryType::Directory
+            } else {
+                tar::EntryType::Regular
+            });
+            header.set_cksum();
+            builder.append(&header, *content).unwrap();
+        }
+        builder.into_inner().unwrap()
+    }
+
+    fn gzip(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    const CAP: u64 = 16 << 20;
+
+    #[test]
+    fn a_manifest_lies_at_the_top() {
+        let (plain, gz) = (LAYER_TYPES[0], LAYER_TYPES[1]);
+        let good = tar_of(&[("./", b""), ("./deploy.yaml", b"kind: A"), ("sub/x.yaml", b"")]);
+        assert_eq!(unpacks(plain, &good, CAP), Ok(()));
+        assert_eq!(unpacks(gz, &gzip(&good), CAP), Ok(()));
+        let why = |files: &[(&str, &[u8])]| unpacks(plain, &tar_of(files), CAP).unwrap_err();
+        assert!(
+            why(&[("out/", b""), ("out/a.yaml", b""), ("README.md", b"")]).contains("none of the 2 files")
+        );
+        assert!(why(&[("out.yaml/", b"")]).contains("without any file"));
+        assert!(why(&[("a.yaml", b""), ("../b.yaml", b"")]).contains("leaves the folder"));
+        assert!(why(&[("/a.yaml", b"")]).contains("leaves the folder"));
+    }
+
+    #[test]
+    fn a_layer_is_what_it_says() {
+        let (plain, gz) = (LAYER_TYPES[0], LAYER_TYPES[1]);
+        let good = tar_of(&[("a.yaml", b"kind: A")]);
+        assert!(unpacks(gz, &good, CAP).unwrap_err().contains("not gzip data"));
+        assert!(unpacks(plain, &gzip(&good), CAP).unwrap_err().contains("but is gzip data"));
+        assert!(unpacks(plain, b"kind: A\n", CAP).is_err());
+        let packed = gzip(&good);
+        assert!(unpacks(gz, &packed[..packed.len() - 4], CAP).unwrap_err().contains("does not unpack"));
+        let big = vec![0; usize::try_from(CAP).unwrap()];
+        let bomb = gzip(&tar_of(&[("a.yaml", &big)]));
+        assert!(bomb.len() < 100_000);
+        assert!(unpacks(gz, &bomb, CAP).unwrap_err().contains("larger than 16 MiB when unpacked"));
+    }
+}

@@ -1,0 +1,356 @@
+//! Fetching: all claims of all artifacts at once, and no more requests than they need.
+//!
+//! Per artifact the listings go out together (referrers, `.sig`, `.att`: both families always, neither hides
+//! the other). Hints then order the fetching: first one likely piece per open claim, then the other
+//! likely ones, then everything else that is listed. It ends as soon as nothing that is still unread could
+//! change an answer. What the bytes mean is `judge`'s.
+
+mod candidates;
+
+use crate::error::{Failure, Kind};
+use crate::evidence::answer::{Answer, Manifest, Reference};
+use crate::evidence::artifact;
+use crate::evidence::judge::{self, Existence, Piece, Tallies};
+use crate::evidence::keys::KeyRing;
+use crate::evidence::registry::Registries;
+use crate::model::evidence::{ArtifactFacts, ArtifactProof, Ask, Claim, Evidence, Facts, Looked, Unread};
+use crate::model::id::Artifact;
+use crate::model::reason::Verified;
+use candidates::Entry;
+use futures::StreamExt as _;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What bounds the fetching.
+#[derive(Debug, Clone)]
+pub struct GatherOptions {
+    /// Layer media types that Argo CD unpacks.
+    pub layer_types: Vec<String>,
+    /// Largest content layer that is fetched and looked into, bytes; of a larger one only the presence is asked.
+    pub layer_cap: u64,
+    /// Largest unpacked size of a content layer, bytes.
+    pub unpacked_cap: u64,
+    /// Largest bundle, envelope or payload, bytes.
+    pub evidence_cap: u64,
+    /// The same where scans are asked for, whose reports are long.
+    pub scan_cap: u64,
+    /// Most pieces of evidence that are read of one artifact.
+    pub candidates: usize,
+    /// How many artifacts are asked for at once.
+    pub artifacts: usize,
+}
+
+impl Default for GatherOptions {
+    fn default() -> Self {
+        Self {
+            layer_types: artifact::LAYER_TYPES.iter().map(|t| (*t).to_owned()).collect(),
+            layer_cap: 8 << 20,
+            unpacked_cap: 256 << 20,
+            evidence_cap: 8 << 20,
+            scan_cap: 32 << 20,
+            candidates: 1000,
+            artifacts: 64,
+        }
+    }
+}
+
+/// The runtime that fetching runs on; one per process, since connections belong to it.
+///
+/// # Errors
+/// The operating system gives no threads.
+pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|e| Failure::new(Kind::Internal, "no-runtime", format!("starting the I/O threads: {e}")))
+}
+
+/// [`gather`], from code that is not async.
+#[must_use]
+pub fn gather_blocking(
+    runtime: &tokio::runtime::Runtime,
+    asks: &[Ask],
+    ring: &KeyRing,
+    registries: &Registries,
+    options: &GatherOptions,
+) -> Facts {
+    runtime.block_on(gather(asks, ring, registries, options))
+}
+
+/// Answers every ask. While anything is wrong with the Kitchen's trust, no request is made at all; a claim
+/// for which no key is trusted is answered without one.
+pub async fn gather(asks: &[Ask], ring: &KeyRing, registries: &Registries, options: &GatherOptions) -> Facts {
+    let mut wanted: BTreeMap<&Artifact, BTreeSet<Claim>> = BTreeMap::new();
+    for ask in asks {
+        wanted.entry(&ask.artifact).or_default().extend(ask.claims.iter().cloned());
+    }
+    let one = |(artifact, claims): (&Artifact, BTreeSet<Claim>)| {
+        let artifact = artifact.clone();
+        async move {
+            let (facts, warnings) = one_artifact(&artifact, &claims, ring, registries, options).await;
+            (artifact, facts, warnings)
+        }
+    };
+    let mut answers: Vec<_> = futures::stream::iter(wanted.into_iter().map(one))
+        .buffer_unordered(options.artifacts)
+        .collect()
+        .await;
+    answers.sort_by(|(a, ..), (b, ..)| a.cmp(b));
+    let mut facts = Facts { keys: ring.state().clone(), ..Facts::default() };
+    for (artifact, found, warnings) in answers {
+        facts.artifacts.insert(artifact, found);
+        facts.warnings.extend(warnings);
+    }
+    facts
+}
+
+async fn one_artifact(
+    artifact: &Artifact,
+    claims: &BTreeSet<Claim>,
+    ring: &KeyRing,
+    registries: &Registries,
+    options: &GatherOptions,
+) -> (ArtifactFacts, Vec<Failure>) {
+    let mut facts = ArtifactFacts::default();
+    let errors = &ring.state().errors;
+    if !errors.is_empty() {
+        let why = format!("the Kitchen's trust is wrong, so nothing was asked: {}", errors.join("; "));
+        refuse(claims.iter(), &why, &mut facts);
+        return (facts, Vec::new());
+    }
+    let (askable, keyless): (BTreeSet<_>, BTreeSet<_>) = claims
+        .iter()
+        .cloned()
+        .partition(|c| judge::role_of(c).is_none_or(|r| ring.state().usable.contains(&r)));
+    for claim in &keyless {
+        if let Some(role) = judge::role_of(claim) {
+            let why = format!("the Kitchen trusts no key for {}", judge::role_word(role));
+            refuse(std::iter::once(claim), &why, &mut facts);
+        }
+    }
+    let signed: BTreeSet<Claim> = askable.iter().filter(|c| **c != Claim::Artifact).cloned().collect();
+    let registries = &registries.per_artifact();
+    let mut search = Search::new(artifact, &signed, ring);
+    let itself = async {
+        match askable.contains(&Claim::Artifact) {
+            true => Some(the_artifact(artifact, registries, options).await),
+            false => None,
+        }
+    };
+    let (itself, ()) = futures::join!(itself, search.run(registries, options));
+    let existence = match itself {
+        Some((_, ref existence)) => existence.clone(),
+        None if search.tallies.lacks() && search.unread.is_empty() => {
+            match registries.holds_manifest(&artifact.repository, &artifact.digest).await {
+                Answer::Found(()) => Existence::There,
+                Answer::Absent => Existence::Gone,
+                Answer::Unread(unread) => Existence::Unread(unread),
+            }
+        }
+        None => Existence::There,
+    };
+    facts.artifact = facts.artifact.or(itself.map(|(evidence, _)| evidence));
+    let warnings = search
+        .warnings
+        .into_iter()
+        .map(|w| Failure::new(Kind::Unread, "evidence-warning", w).of(format!("artifact {artifact}")));
+    let warnings = warnings.collect();
+    search.tallies.finish(&search.unread, &existence, &mut facts);
+    (facts, warnings)
+}
+
+/// Answers claims without a request.
+fn refuse<'a>(claims: impl Iterator<Item = &'a Claim>, why: &str, facts: &mut ArtifactFacts) {
+    let looked =
+        Looked { why: why.to_owned(), reason: Some(Verified::SigningKeyNotReady), candidates: Vec::new() };
+    for claim in claims {
+        match claim {
+            Claim::Artifact => facts.artifact = Some(Evidence::Missing(looked.clone())),
+            Claim::Signature => facts.signature = Some(Evidence::Missing(looked.clone())),
+            Claim::Provenance(order) => {
+                facts.provenance.insert(order.clone(), Evidence::Missing(looked.clone()));
+            }
+            Claim::Approvals(of) => {
+                facts.approvals.insert(of.clone(), Evidence::Missing(looked.clone()));
+            }
+            Claim::Attestation(kind) => {
+                facts.attestations.insert(kind.clone(), Evidence::Missing(looked.clone()));
+            }
+            Claim::Scans => facts.scans = Some(Evidence::Missing(looked.clone())),
+            Claim::Records => facts.records = Some(Evidence::Missing(looked.clone())),
+        }
+    }
+}
+
+/// The artifact claim, and whether the pinned manifest is there at all. `Missing` means that the manifest or
+/// its layer is gone.
+async fn the_artifact(
+    artifact: &Artifact,
+    registries: &Registries,
+    options: &GatherOptions,
+) -> (Evidence<ArtifactProof>, Existence) {
+    let reference = Reference::Digest(artifact.digest);
+    match registries.manifest(&artifact.repository, &reference).await {
+        Answer::Found(manifest) => {
+            (the_content(artifact, &manifest, registries, options).await, Existence::There)
+        }
+        Answer::Absent => (gone("the artifact is not in the registry".into()), Existence::Gone),
+        Answer::Unread(unread) => (Evidence::Unread(unread.clone()), Existence::Unread(unread)),
+    }
+}
+
+async fn the_content(
+    artifact: &Artifact,
+    manifest: &Manifest,
+    registries: &Registries,
+    options: &GatherOptions,
+) -> Evidence<ArtifactProof> {
+    let invalid = |why: String| {
+        let why = format!("the artifact cannot be deployed: {why}");
+        Evidence::Invalid(Looked { why, reason: Some(Verified::ArtifactInvalid), candidates: Vec::new() })
+    };
+    let layer = match artifact::content_layer(manifest, &options.layer_types) {
+        Ok(layer) => layer,
+        Err(why) => return invalid(why),
+    };
+    let held = if layer.size > options.layer_cap {
+        registries.holds_blob(&artifact.repository, &layer.digest).await
+    } else {
+        match registries.blob(&artifact.repository, &layer, options.layer_cap).await {
+            Answer::Found(bytes) => {
+                match artifact::unpacks(&layer.media_type, &bytes, options.unpacked_cap) {
+                    Ok(()) => Answer::Found(()),
+                    Err(why) => return invalid(why),
+                }
+            }
+            Answer::Absent => Answer::Absent,
+            Answer::Unread(unread) => Answer::Unread(unread),
+        }
+    };
+    match held {
+        Answer::Found(()) => Evidence::Proven(ArtifactProof {
+            media_type: manifest.media_type.clone(),
+            size: manifest.bytes.len() as u64,
+            layer: layer.digest,
+            layer_media_type: layer.media_type,
+        }),
+        Answer::Absent => {
+            gone(format!("the artifact's layer {} is not in the registry, only its manifest", layer.digest))
+        }
+        Answer::Unread(unread) => Evidence::Unread(unread),
+    }
+}
+
+fn gone<P>(why: String) -> Evidence<P> {
+    Evidence::Missing(Looked { why, reason: Some(Verified::ArtifactNotFound), candidates: Vec::new() })
+}
+
+/// One artifact's search for signed evidence.
+struct Search<'a> {
+    artifact: &'a Artifact,
+    claims: &'a BTreeSet<Claim>,
+    ring: &'a KeyRing,
+    tallies: Tallies<'a>,
+    unread: Vec<Unread>,
+    warnings: Vec<String>,
+    /// How many pieces were read.
+    read: usize,
+}
+
+impl<'a> Search<'a> {
+    fn new(artifact: &'a Artifact, claims: &'a BTreeSet<Claim>, ring: &'a KeyRing) -> Self {
+        let tallies = Tallies::new(claims, ring);
+        Self { artifact, claims, ring, tallies, unread: Vec::new(), warnings: Vec::new(), read: 0 }
+    }
+
+    async fn run(&mut self, registries: &Registries, options: &GatherOptions) {
+        if self.claims.is_empty() {
+            return;
+        }
+        let listed = candidates::list(self.artifact, self.claims, registries).await;
+        listed.pieces.iter().for_each(|p| self.tallies.weigh(p));
+        self.unread.extend(listed.unread);
+        self.read_all(listed.entries, registries, options).await;
+        if self.tallies.lacks() && listed.referrers.left_out.is_some() {
+            let more = candidates::list_left_out(self.artifact, listed.referrers, registries).await;
+            self.unread.extend(more.unread);
+            self.warnings.extend(more.warnings);
+            self.read_all(more.entries, registries, options).await;
+        } else {
+            self.unread.extend(listed.referrers.unread);
+            self.warnings.extend(listed.referrers.warnings);
+        }
+        self.warnings.sort();
+        self.warnings.dedup();
+    }
+
+    /// Reads entries, the likely ones first, until nothing that is left could change an answer.
+    async fn read_all(&mut self, mut entries: Vec<Entry>, registries: &Registries, options: &GatherOptions) {
+        let cap = if self.claims.contains(&Claim::Scans) { options.scan_cap } else { options.evidence_cap };
+        let fetch = candidates::Fetch { artifact: self.artifact, registries, ring: self.ring, cap };
+        let room = options.candidates.saturating_sub(self.read);
+        if entries.len() > room {
+            entries.truncate(room);
+            self.unread.push(Unread {
+                reason: Verified::RegistryError,
+                request: self.artifact.to_string(),
+                status: None,
+                why: format!(
+                    "more than {} pieces of evidence are attached; the rest was not read",
+                    options.candidates
+                ),
+                retryable: false,
+            });
+        }
+        self.read += entries.len();
+        let mut round = 0;
+        while !entries.is_empty() {
+            let open = self.tallies.open();
+            if open.is_empty() {
+                return;
+            }
+            let batch = take_batch(&mut entries, &open, round);
+            round += 1;
+            // Within a batch, too, nothing more is asked once nothing is open. Answers are weighed in the stable
+            // order, so that the same registry always gives the same proof.
+            let mut answers =
+                futures::stream::iter(batch.into_iter().map(|e| fetch.read(e))).buffered(AT_ONCE);
+            while let Some(read) = answers.next().await {
+                read.pieces.iter().for_each(|p: &Piece<'_>| self.tallies.weigh(p));
+                self.unread.extend(read.unread);
+                self.warnings.extend(read.warnings);
+                if self.tallies.open().is_empty() {
+                    break;
+                }
+            }
+        }
+    }
+}
+
+/// Most pieces of one artifact that are fetched at once; the registry's own limit holds besides.
+const AT_ONCE: usize = 16;
+
+/// What is read next. Round 0: one likely entry per open claim; round 1: all likely ones; then the rest. Where
+/// every piece has to be read anyway there is one round.
+fn take_batch(entries: &mut Vec<Entry>, open: &[Claim], round: u32) -> Vec<Entry> {
+    if round >= 2 || open.iter().any(judge::needs_all) {
+        return std::mem::take(entries);
+    }
+    let mut batch = Vec::new();
+    let mut rest = Vec::new();
+    let mut served: Vec<&Claim> = Vec::new();
+    for entry in std::mem::take(entries) {
+        let for_claims: Vec<&Claim> = open.iter().filter(|c| entry.is_likely(c)).collect();
+        let take = match round {
+            0 => for_claims.iter().any(|c| !served.contains(c)),
+            _ => !for_claims.is_empty(),
+        };
+        if take {
+            served.extend(for_claims);
+            batch.push(entry);
+        } else {
+            rest.push(entry);
+        }
+    }
+    *entries = rest;
+    if batch.is_empty() { std::mem::take(entries) } else { batch }
+}

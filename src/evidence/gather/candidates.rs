@@ -1,0 +1,361 @@
+//! What is listed for an artifact, and how each entry is fetched.
+
+use crate::evidence::answer::{Answer, Descriptor, Manifest, Place, Reference, Referrers};
+use crate::evidence::artifact::{self, Image};
+use crate::evidence::envelope::{self, BUNDLE_PREFIX, ENVELOPE};
+use crate::evidence::judge::{Content, Hint, Piece};
+use crate::evidence::keys::KeyRing;
+use crate::evidence::registry::Registries;
+use crate::evidence::simple_signing::{CERTIFICATE, PAYLOAD, SIGNATURE};
+use crate::model::evidence::{Claim, Unread};
+use crate::model::id::{Artifact, Digest};
+use crate::model::reason::Verified;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Annotation of a bundle's manifest: what predicate it holds. A hint.
+pub(crate) const PREDICATE_TYPE: &str = "dev.sigstore.bundle.predicateType";
+/// Artifact type of cosign's OCI 1.1 experimental signatures.
+const EXPERIMENTAL: &str = "application/vnd.dev.cosign.artifact.sig.v1+json";
+/// Most different layers of one manifest that are read.
+const LAYERS: usize = 64;
+
+/// Something that is listed and not fetched yet.
+pub(super) struct Entry {
+    place: Place,
+    hint: Hint,
+    what: What,
+}
+
+enum What {
+    /// A manifest that refers to the artifact.
+    Referrer(Descriptor),
+    /// Layers with the same bytes: one fetch, judged once per use.
+    Layer { blob: Descriptor, uses: Vec<Use> },
+}
+
+/// One layer's annotations.
+struct Use {
+    form: Form,
+    signature: String,
+    keyless: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Simple,
+    Envelope,
+    Bundle,
+    Bare,
+}
+
+impl Entry {
+    /// Whether its hints say that it is meant for `claim`.
+    pub(super) fn is_likely(&self, claim: &Claim) -> bool {
+        match self.hint {
+            Hint::Unknown | Hint::Attestation => false,
+            Hint::Signature | Hint::Type(_) => self.hint.may_be(claim),
+        }
+    }
+
+    /// A stable order: the cheaper tags first, then by digest.
+    fn rank(&self) -> (bool, Place, Digest) {
+        match &self.what {
+            What::Layer { blob, .. } => (false, self.place, blob.digest),
+            What::Referrer(d) => (true, self.place, d.digest),
+        }
+    }
+}
+
+/// All that is listed.
+#[derive(Default)]
+pub(super) struct Candidates {
+    pub(super) entries: Vec<Entry>,
+    /// Pieces that need no fetching to be judged: they are broken as listed.
+    pub(super) pieces: Vec<Piece<'static>>,
+    /// Tags that could not be read.
+    pub(super) unread: Vec<Unread>,
+    /// The list of referrers itself.
+    pub(super) referrers: Referrers,
+}
+
+/// Asks all places at once: referrers always, `.sig` where a signature is asked for, `.att` where a statement is.
+pub(super) async fn list(
+    artifact: &Artifact,
+    claims: &BTreeSet<Claim>,
+    registries: &Registries,
+) -> Candidates {
+    let tag = |suffix: &str| Reference::Tag(format!("sha256-{}.{suffix}", artifact.digest.hex()));
+    let (sig, att) = (tag("sig"), tag("att"));
+    let by_tag = |wanted: bool, reference| async move {
+        match wanted {
+            true => registries.manifest(&artifact.repository, reference).await,
+            false => Answer::Absent,
+        }
+    };
+    let statements = claims.iter().any(|c| !matches!(c, Claim::Signature | Claim::Artifact));
+    let (referrers, sig, att) = futures::join!(
+        registries.referrers(&artifact.repository, &artifact.digest),
+        by_tag(claims.contains(&Claim::Signature), &sig),
+        by_tag(statements, &att),
+    );
+    let entries = referrers.entries.iter().cloned().map(referrer).collect();
+    let mut all = Candidates { entries, referrers, ..Candidates::default() };
+    all.tagged(Place::SigTag, sig);
+    all.tagged(Place::AttTag, att);
+    all.entries.sort_by_key(Entry::rank);
+    all
+}
+
+/// What the list did not hold because its place was left out of it.
+pub(super) struct LeftOut {
+    pub(super) entries: Vec<Entry>,
+    pub(super) unread: Option<Unread>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// Reads the place that was left out.
+pub(super) async fn list_left_out(
+    artifact: &Artifact,
+    listed: Referrers,
+    registries: &Registries,
+) -> LeftOut {
+    let known: BTreeSet<Digest> = listed.entries.iter().map(|(_, d)| d.digest).collect();
+    let all = registries.referrers_left_out(&artifact.repository, &artifact.digest, listed).await;
+    let more = all.entries.into_iter().filter(|(_, d)| !known.contains(&d.digest));
+    let mut entries: Vec<Entry> = more.map(referrer).collect();
+    entries.sort_by_key(Entry::rank);
+    LeftOut { entries, unread: all.unread, warnings: all.warnings }
+}
+
+fn referrer((place, descriptor): (Place, Descriptor)) -> Entry {
+    let hint = match descriptor.artifact_type.as_deref() {
+        Some(EXPERIMENTAL) => Hint::Signature,
+        Some(_) | None => Hint::of(descriptor.annotations.get(PREDICATE_TYPE).map(String::as_str)),
+    };
+    Entry { place, hint, what: What::Referrer(descriptor) }
+}
+
+impl Candidates {
+    fn tagged(&mut self, place: Place, answer: Answer<Manifest>) {
+        let manifest = match answer {
+            Answer::Absent => return,
+            Answer::Unread(unread) => return self.unread.push(unread),
+            Answer::Found(manifest) => manifest,
+        };
+        let (form, hint) = match place {
+            Place::SigTag => (Form::Simple, Hint::Signature),
+            Place::AttTag | Place::Api | Place::FallbackTag | Place::Layout => {
+                (Form::Envelope, Hint::Attestation)
+            }
+        };
+        let image = match artifact::image(&manifest) {
+            Ok(image) => image,
+            Err(why) => {
+                return self.pieces.push(broken(place, manifest.digest, format!("the tag: {why}"), hint));
+            }
+        };
+        let (layers, more) = distinct(image.layers.unwrap_or_default());
+        if more {
+            self.unread.push(too_many_layers(manifest.digest));
+        }
+        for (blob, same) in layers {
+            let hint = match blob.annotations.get("predicateType") {
+                Some(kind) if form == Form::Envelope => Hint::Type(kind.clone()),
+                Some(_) | None => hint.clone(),
+            };
+            let mut uses = Vec::new();
+            for layer in same {
+                match usage(form, &layer) {
+                    Some(one) => uses.push(one),
+                    None => self.pieces.push(unsigned_layer(place, layer.digest)),
+                }
+            }
+            if !uses.is_empty() {
+                self.entries.push(Entry { place, hint, what: What::Layer { blob, uses } });
+            }
+        }
+    }
+}
+
+/// `None`: a payload layer without its signature annotation.
+fn usage(form: Form, layer: &Descriptor) -> Option<Use> {
+    let signature = layer.annotations.get(SIGNATURE).cloned();
+    let keyless = layer.annotations.contains_key(CERTIFICATE);
+    match form {
+        Form::Simple => Some(Use { form, signature: signature?, keyless }),
+        Form::Envelope | Form::Bundle | Form::Bare => {
+            Some(Use { form, signature: String::new(), keyless: false })
+        }
+    }
+}
+
+fn unsigned_layer(place: Place, digest: Digest) -> Piece<'static> {
+    broken(place, digest, "the layer has no signature annotation".into(), Hint::Signature)
+}
+
+fn broken(place: Place, digest: Digest, why: String, hint: Hint) -> Piece<'static> {
+    Piece { place: place.as_str(), digest, blob: digest, content: Content::Unreadable { why, hint } }
+}
+
+fn too_many_layers(manifest: Digest) -> Unread {
+    Unread {
+        reason: Verified::RegistryError,
+        request: manifest.to_string(),
+        status: None,
+        why: format!("it has more than {LAYERS} different layers; the rest was not read"),
+        retryable: false,
+    }
+}
+
+/// Layers grouped by digest, and whether there were more different ones than are read.
+fn distinct(layers: Vec<Descriptor>) -> (Vec<(Descriptor, Vec<Descriptor>)>, bool) {
+    let mut groups: BTreeMap<Digest, (Descriptor, Vec<Descriptor>)> = BTreeMap::new();
+    let mut more = false;
+    for layer in layers {
+        if groups.len() == LAYERS && !groups.contains_key(&layer.digest) {
+            more = true;
+            continue;
+        }
+        groups.entry(layer.digest).or_insert_with(|| (layer.clone(), Vec::new())).1.push(layer);
+    }
+    (groups.into_values().collect(), more)
+}
+
+/// How entries of one artifact are fetched.
+pub(super) struct Fetch<'a, 'r> {
+    pub(super) artifact: &'a Artifact,
+    pub(super) registries: &'a Registries,
+    pub(super) ring: &'r KeyRing,
+    pub(super) cap: u64,
+}
+
+/// What fetching one entry gave.
+#[derive(Default)]
+pub(super) struct Read<'r> {
+    pub(super) pieces: Vec<Piece<'r>>,
+    pub(super) unread: Vec<Unread>,
+    pub(super) warnings: Vec<String>,
+}
+
+impl<'r> Fetch<'_, 'r> {
+    pub(super) async fn read(&self, entry: Entry) -> Read<'r> {
+        let mut read = Read::default();
+        match entry.what {
+            What::Layer { blob, uses } => {
+                let named = blob.digest;
+                self.layer(entry.place, named, &blob, &uses, &entry.hint, &mut read).await;
+            }
+            What::Referrer(descriptor) => {
+                self.referrer(entry.place, &descriptor, entry.hint, &mut read).await
+            }
+        }
+        read
+    }
+
+    async fn referrer(&self, place: Place, descriptor: &Descriptor, hint: Hint, read: &mut Read<'r>) {
+        let reference = Reference::Digest(descriptor.digest);
+        let manifest = match self.registries.manifest(&self.artifact.repository, &reference).await {
+            Answer::Found(manifest) => manifest,
+            Answer::Absent => {
+                read.warnings.push(format!(
+                    "the {} lists {}, which is not in the registry",
+                    place.as_str(),
+                    descriptor.digest
+                ));
+                return;
+            }
+            Answer::Unread(unread) => return read.unread.push(unread),
+        };
+        if hint == Hint::Unknown && !artifact::is_image(&manifest) {
+            return; // An index, or something newer than we are: it holds no layer of ours.
+        }
+        let image = match artifact::image(&manifest) {
+            Ok(image) => image,
+            Err(why) => return read.pieces.push(broken(place, manifest.digest, why, hint)),
+        };
+        let annotations = image.annotations.clone().unwrap_or_default();
+        let hint = match annotations.get(PREDICATE_TYPE) {
+            Some(kind) => Hint::of(Some(kind)),
+            None => hint,
+        };
+        let is_bundle = |d: &Descriptor| d.media_type.starts_with(BUNDLE_PREFIX);
+        let bundles = image.layers.iter().flatten().filter(|d| is_bundle(d)).count();
+        if bundles > 1 {
+            let why = format!("its manifest has {bundles} bundle layers where one is read");
+            return read.pieces.push(broken(place, manifest.digest, why, hint));
+        }
+        if bundles == 0 && says_bundle(&image) {
+            let why = "its manifest says that it is a bundle and has none".to_owned();
+            read.pieces.push(broken(place, manifest.digest, why, hint.clone()));
+        }
+        let (layers, more) = distinct(image.layers.unwrap_or_default());
+        if more {
+            read.unread.push(too_many_layers(manifest.digest));
+        }
+        for (blob, same) in layers {
+            let form = match blob.media_type.as_str() {
+                t if t.starts_with(BUNDLE_PREFIX) => Form::Bundle,
+                PAYLOAD => Form::Simple,
+                ENVELOPE => Form::Envelope,
+                envelope::IN_TOTO => Form::Bare,
+                _ => continue,
+            };
+            let uses: Vec<Use> = same.iter().filter_map(|l| usage(form, l)).collect();
+            if uses.len() < same.len() {
+                read.pieces.push(unsigned_layer(place, blob.digest));
+            }
+            if !uses.is_empty() {
+                self.layer(place, manifest.digest, &blob, &uses, &hint, read).await;
+            }
+        }
+    }
+
+    /// `named`: the digest by which a person finds the piece again.
+    async fn layer(
+        &self,
+        place: Place,
+        named: Digest,
+        blob: &Descriptor,
+        uses: &[Use],
+        hint: &Hint,
+        read: &mut Read<'r>,
+    ) {
+        if blob.size > self.cap {
+            let why = format!("it is {} bytes long; at most {} are read", blob.size, self.cap);
+            return read.pieces.push(broken(place, named, why, hint.clone()));
+        }
+        let bytes = match self.registries.blob(&self.artifact.repository, blob, self.cap).await {
+            Answer::Found(bytes) => bytes,
+            Answer::Unread(unread) => return read.unread.push(unread),
+            Answer::Absent => {
+                return read.unread.push(Unread {
+                    reason: Verified::RegistryError,
+                    request: format!("blob {}", blob.digest),
+                    status: None,
+                    why: format!("the evidence is listed ({}), its blob is not there", place.as_str()),
+                    retryable: false,
+                });
+            }
+        };
+        let digest = &self.artifact.digest;
+        for one in uses {
+            let content = match one.form {
+                Form::Simple => match Content::simple(&bytes, &one.signature, digest, self.ring) {
+                    Content::Simple { signer: Err(_), about } if one.keyless => {
+                        let why = "it is signed with a certificate (keyless), not with a trusted key";
+                        Content::Simple { signer: Err(why.into()), about }
+                    }
+                    other => other,
+                },
+                Form::Envelope => Content::envelope(&bytes, hint.clone(), digest, self.ring),
+                Form::Bundle => Content::bundle(&bytes, hint.clone(), digest, self.ring),
+                Form::Bare => Content::unsigned(bytes.to_vec(), hint.clone(), digest),
+            };
+            read.pieces.push(Piece { place: place.as_str(), digest: named, blob: blob.digest, content });
+        }
+    }
+}
+
+fn says_bundle(image: &Image) -> bool {
+    image.artifact_type.as_deref().is_some_and(|t| t.starts_with(BUNDLE_PREFIX))
+}

@@ -1,0 +1,189 @@
+//! Vulnerability scans: how many findings of which severity a signed report holds.
+//!
+//! No report, a report that cannot be read, an empty one and "0 findings" are four different things; only
+//! the last is a zero. Findings are counted once per (id, package, version): Trivy repeats an id per
+//! target, Grype per location. Where no package is known they are counted by id.
+
+mod reports;
+
+use crate::evidence::envelope::clip;
+use crate::evidence::statement::Parsed;
+use crate::model::evidence::{Counts, ScanProof};
+use crate::model::time::Time;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+/// Predicate type of cosign's vulnerability attestations; the report inside is the scanner's own.
+pub const COSIGN_VULN: &str = "https://cosign.sigstore.dev/attestation/vuln/v1";
+/// Predicate type of in-toto's first vulnerability predicate.
+pub const VULNS_V01: &str = "https://in-toto.io/attestation/vulns/v0.1";
+/// Predicate type of in-toto's second vulnerability predicate.
+pub const VULNS_V02: &str = "https://in-toto.io/attestation/vulns/v0.2";
+
+/// Whether a statement is of a type read here.
+#[must_use]
+pub fn is_scan(predicate_type: &str) -> bool {
+    matches!(predicate_type, COSIGN_VULN | VULNS_V01 | VULNS_V02)
+}
+
+/// What one signed scan says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Scan {
+    /// The scanner's uri without the version of a package URL, so that a newer scanner's report replaces an
+    /// older one's.
+    pub scanner: String,
+    /// When it finished.
+    pub finished_on: Time,
+    /// All findings; `None`: no data.
+    pub counts: Option<Counts>,
+    /// Findings with a known fix; `None`: the report does not tell.
+    pub fixable: Option<Counts>,
+}
+
+#[derive(Deserialize)]
+struct Predicate<'a> {
+    #[serde(borrow)]
+    scanner: Scanner<'a>,
+    metadata: Metadata,
+}
+
+#[derive(Deserialize)]
+struct Scanner<'a> {
+    #[serde(default)]
+    uri: String,
+    #[serde(borrow, default)]
+    result: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata {
+    scan_finished_on: Time,
+}
+
+/// Reads a scan. A report that cannot be read has no data, which is not an error here: the gate says so.
+///
+/// # Errors
+/// The predicate names no scanner or does not say when the scan finished.
+pub fn read(statement: &Parsed) -> Result<Scan, String> {
+    let predicate: Predicate<'_> = serde_json::from_str(&statement.predicate)
+        .map_err(|e| format!("its predicate does not parse: {e}"))?;
+    let uri = predicate.scanner.uri.as_str();
+    let scanner = match uri.rsplit_once('@') {
+        Some((package, _)) if uri.starts_with("pkg:") => package,
+        Some(_) | None => uri,
+    };
+    let findings = predicate.scanner.result.and_then(|r| reports::findings(r.get()));
+    Ok(Scan {
+        scanner: clip(scanner),
+        finished_on: predicate.metadata.scan_finished_on,
+        counts: findings.as_ref().map(|f| count(f.iter())),
+        fixable: findings.as_ref().and_then(|all| {
+            let told = all.iter().all(|f| f.fixable.is_some());
+            told.then(|| count(all.iter().filter(|f| f.fixable == Some(true))))
+        }),
+    })
+}
+
+/// How bad a finding is. The order is that of precedence when reports disagree on one finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// No rating.
+    Unknown,
+    /// CVSS > 0, and negligible.
+    Low,
+    /// CVSS ≥ 4.0.
+    Medium,
+    /// CVSS ≥ 7.0.
+    High,
+    /// CVSS ≥ 9.0.
+    Critical,
+}
+
+impl Severity {
+    /// A scanner's word, or a CVSS score as text; without regard to case.
+    ///
+    /// ```
+    /// use expedite::evidence::scans::Severity;
+    /// assert_eq!(Severity::of_text("HIGH"), Severity::High);
+    /// assert_eq!(Severity::of_text("9.8"), Severity::Critical);
+    /// assert_eq!(Severity::of_text("Negligible"), Severity::Low);
+    /// assert_eq!(Severity::of_text("soon"), Severity::Unknown);
+    /// assert_eq!(Severity::of_text("0.0"), Severity::Unknown);
+    /// ```
+    #[must_use]
+    pub fn of_text(text: &str) -> Self {
+        match text.trim().to_ascii_lowercase().as_str() {
+            "critical" => Self::Critical,
+            "high" => Self::High,
+            "medium" | "moderate" => Self::Medium,
+            "low" | "negligible" | "none" | "info" => Self::Low,
+            number => number.parse().map_or(Self::Unknown, Self::of_score),
+        }
+    }
+
+    /// A CVSS v3 score. Zero is what scanners write for "not rated".
+    #[must_use]
+    pub fn of_score(score: f64) -> Self {
+        match score {
+            s if !(s > 0.0 && s <= 10.0) => Self::Unknown,
+            s if s >= 9.0 => Self::Critical,
+            s if s >= 7.0 => Self::High,
+            s if s >= 4.0 => Self::Medium,
+            _ => Self::Low,
+        }
+    }
+}
+
+/// One row of a report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    id: String,
+    package: String,
+    version: String,
+    severity: Severity,
+    /// `None`: the report does not tell.
+    fixable: Option<bool>,
+}
+
+fn count<'a>(findings: impl Iterator<Item = &'a Finding>) -> Counts {
+    let mut worst: BTreeMap<(&str, &str, &str), Severity> = BTreeMap::new();
+    for f in findings {
+        let seen = worst.entry((&f.id, &f.package, &f.version)).or_insert(f.severity);
+        *seen = (*seen).max(f.severity);
+    }
+    let mut counts = Counts::default();
+    for severity in worst.values() {
+        let slot = match severity {
+            Severity::Critical => &mut counts.critical,
+            Severity::High => &mut counts.high,
+            Severity::Medium => &mut counts.medium,
+            Severity::Low => &mut counts.low,
+            Severity::Unknown => &mut counts.unknown,
+        };
+        *slot += 1;
+    }
+    counts
+}
+
+/// The newest scan of each scanner, sorted by scanner. Of several of one instant one without data, else the
+/// one that found more.
+#[must_use]
+pub fn newest(scans: Vec<ScanProof>) -> Vec<ScanProof> {
+    let rank = |s: &ScanProof| {
+        let found = s.counts.map(|c| [c.critical, c.high, c.medium, c.low, c.unknown]);
+        (s.finished_on, found.is_none(), found, Reverse(s.proof.blob))
+    };
+    let mut by_scanner: BTreeMap<String, ScanProof> = BTreeMap::new();
+    for scan in scans {
+        match by_scanner.get(&scan.scanner) {
+            Some(known) if rank(known) >= rank(&scan) => {}
+            Some(_) | None => {
+                by_scanner.insert(scan.scanner.clone(), scan);
+            }
+        }
+    }
+    by_scanner.into_values().collect()
+}

@@ -1,0 +1,88 @@
+//! cosign's older signature format: a small JSON payload (the layer's bytes) and a signature over it (the
+//! layer's annotation).
+
+use crate::evidence::envelope::{clip, decode_base64};
+use crate::evidence::json;
+use crate::evidence::keys::{KeyRing, TrustedKey};
+use crate::model::id::Digest;
+use serde::Deserialize;
+
+/// Layer annotation with the signature, base64. Both cosigns want it on `.att` layers too, where it is empty.
+pub const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
+/// Layer annotation with a certificate: unsigned, shown only to say that a signature is keyless.
+pub const CERTIFICATE: &str = "dev.sigstore.cosign/certificate";
+/// Media type of a payload layer.
+pub const PAYLOAD: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
+/// The only `critical.type` that is read.
+pub const TYPE: &str = "cosign container image signature";
+
+#[derive(Deserialize)]
+struct Payload {
+    critical: Critical,
+}
+
+#[derive(Deserialize)]
+struct Critical {
+    image: Image,
+    #[serde(rename = "type")]
+    kind: String,
+}
+
+#[derive(Deserialize)]
+struct Image {
+    #[serde(rename = "docker-manifest-digest")]
+    digest: String,
+}
+
+/// The trusted key that signed exactly these bytes.
+///
+/// # Errors
+/// Says why there is none.
+pub fn signer<'r>(payload: &[u8], signature: &str, ring: &'r KeyRing) -> Result<&'r TrustedKey, String> {
+    let raw = decode_base64(signature).ok_or("its signature is not base64")?;
+    ring.signer(payload, &raw, None).ok_or_else(|| "it is signed by no trusted key".into())
+}
+
+/// Whether a payload speaks of `digest`. `identity.docker-reference` is the signer's idea of the
+/// repository and is not compared: a copied image keeps the old one.
+///
+/// # Errors
+/// Says what it is or speaks of instead.
+pub fn is_about(payload: &[u8], digest: &Digest) -> Result<(), String> {
+    let payload: Payload =
+        json::strict(payload).map_err(|e| format!("it is no simple-signing payload: {e}"))?;
+    if payload.critical.kind != TYPE {
+        return Err(format!("its critical.type is {:?}, not {TYPE:?}", clip(&payload.critical.kind)));
+    }
+    let said = &payload.critical.image.digest;
+    if *said != digest.to_string() {
+        return Err(format!("it is about {}, not about this artifact", clip(said)));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn only_the_exact_payload_counts() {
+        let digest = Digest::of(b"artifact");
+        let payload = |kind: &str, digest: &str| {
+            format!(
+                r#"{{"critical":{{"identity":{{"docker-reference":"r.example/a"}},"image":{{"docker-manifest-digest":"{digest}"}},"type":"{kind}"}},"optional":null}}"#
+            )
+        };
+        let hex = digest.to_string();
+        assert_eq!(is_about(payload(TYPE, &hex).as_bytes(), &digest), Ok(()));
+        let why = |text: &str| is_about(text.as_bytes(), &digest).unwrap_err();
+        assert!(why(&payload("Cosign container image signature", &hex)).contains("critical.type"));
+        assert!(why(&payload(TYPE, &hex.to_uppercase())).contains("not about this artifact"));
+        assert!(why(&payload(TYPE, &Digest::of(b"other").to_string())).contains("not about this artifact"));
+        assert!(why(&payload(TYPE, &hex).replace("critical", "CRITICAL")).contains("missing field"));
+        assert!(why(&payload(TYPE, &hex).replace("\"type\"", "\"kind\"")).contains("missing field"));
+        assert!(why(&payload(TYPE, &hex).replace("\"optional\":null", "\"critical\":{}")).contains("twice"));
+        assert!(why(&(payload(TYPE, &hex) + "x")).contains("no simple-signing payload"));
+    }
+}

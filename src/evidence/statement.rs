@@ -1,0 +1,186 @@
+//! in-toto statements: what a signed payload says, and whether it says it of our artifact.
+
+use crate::evidence::envelope::clip;
+use crate::evidence::json;
+use crate::model::id::Digest;
+use crate::model::time::Time;
+use serde::Deserialize;
+use serde_json::Value;
+use serde_json::value::RawValue;
+use std::collections::BTreeMap;
+
+/// `_type` of a statement as it is written today.
+pub const STATEMENT_V1: &str = "https://in-toto.io/Statement/v1";
+/// `_type` that `cosign attest` writes.
+pub const STATEMENT_V01: &str = "https://in-toto.io/Statement/v0.1";
+/// Predicate type of a cosign signature.
+pub const COSIGN_SIGN: &str = "https://sigstore.dev/cosign/sign/v1";
+/// Most subjects of one statement.
+pub const SUBJECTS: usize = 1024;
+/// Most digests of one subject.
+pub const DIGESTS: usize = 32;
+
+#[derive(Deserialize)]
+struct Raw<'a> {
+    #[serde(rename = "_type", default)]
+    kind: String,
+    subject: Vec<Subject>,
+    #[serde(rename = "predicateType")]
+    predicate_type: String,
+    #[serde(borrow)]
+    predicate: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Subject {
+    #[serde(default)]
+    digest: BTreeMap<String, String>,
+}
+
+/// A statement as parsed; whether it is signed is told elsewhere.
+#[derive(Debug, Clone)]
+pub struct Parsed {
+    /// What kind of statement it is.
+    pub predicate_type: String,
+    /// Whether it is about the artifact, or what it is about.
+    pub about: Result<(), String>,
+    /// The predicate's own JSON text; `{}` where it is absent.
+    pub predicate: String,
+}
+
+/// Parses the bytes of a payload.
+///
+/// # Errors
+/// Says why it is no statement that is read: not strict JSON, another `_type`, no subjects, too many.
+pub fn parse(payload: &[u8], digest: &Digest) -> Result<Parsed, String> {
+    let raw: Raw<'_> = json::strict(payload).map_err(|e| format!("it is no in-toto statement: {e}"))?;
+    if raw.kind != STATEMENT_V1 && raw.kind != STATEMENT_V01 {
+        return Err(format!("its _type is {:?}, which is no in-toto statement v0.1 or v1", clip(&raw.kind)));
+    }
+    if raw.subject.is_empty() {
+        return Err("it has no subject".into());
+    }
+    if raw.subject.len() > SUBJECTS {
+        return Err(format!("it has too many subjects: {}, at most {SUBJECTS}", raw.subject.len()));
+    }
+    if let Some(many) = raw.subject.iter().map(|s| s.digest.len()).find(|n| *n > DIGESTS) {
+        return Err(format!("a subject has too many digests: {many}, at most {DIGESTS}"));
+    }
+    Ok(Parsed {
+        predicate_type: raw.predicate_type,
+        about: about(&raw.subject, digest),
+        predicate: raw.predicate.map_or_else(|| "{}".to_owned(), |p| p.get().to_owned()),
+    })
+}
+
+/// Whether one of the subjects has the artifact's sha256, in lower-case hex.
+fn about(subjects: &[Subject], digest: &Digest) -> Result<(), String> {
+    let hex = digest.hex();
+    let said: Vec<&String> = subjects.iter().filter_map(|s| s.digest.get("sha256")).collect();
+    if said.iter().any(|s| **s == hex) {
+        return Ok(());
+    }
+    Err(match said.as_slice() {
+        [] => "its subject has no sha256 digest".to_owned(),
+        [one] if Digest::from_hex(one).is_err() => {
+            format!("its subject's sha256 {:?} is not 64 lower-case hex digits", clip(one))
+        }
+        [one] => format!("it is about sha256:{one}, not about this artifact"),
+        many => format!("it is about {} other artifacts, not about this one", many.len()),
+    })
+}
+
+impl Parsed {
+    /// The predicate as a value; it has to be an object.
+    ///
+    /// # Errors
+    /// Says what it is instead.
+    pub fn object(&self) -> Result<Value, String> {
+        let value: Value = serde_json::from_str(&self.predicate).map_err(|e| e.to_string())?;
+        if value.is_object() { Ok(value) } else { Err("its predicate is no object".into()) }
+    }
+}
+
+/// Where predicates of well-known types say when they were made; the first that is there counts.
+const TIMES: &[&str] = &[
+    "/runDetails/metadata/finishedOn",
+    "/metadata/buildFinishedOn",
+    "/metadata/scanFinishedOn",
+    "/metadata/finishedOn",
+    "/sealedTime",
+    "/endedTime",
+    "/firstHealthyTime",
+    "/promotedTime",
+    "/timeVerified",
+    "/timestamp",
+    "/Timestamp",
+    "/finishedOn",
+    "/createdOn",
+    "/metadata/timestamp",
+];
+
+/// When a predicate was made, by its own word.
+#[must_use]
+pub fn time_of(predicate: &Value) -> Option<Time> {
+    TIMES.iter().find_map(|p| predicate.pointer(p)?.as_str()).and_then(|t| Time::parse(t).ok())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    fn statement(kind: &str, subjects: &str, rest: &str) -> Vec<u8> {
+        format!(r#"{{"_type":"{kind}","subject":{subjects},"predicateType":"p"{rest}}}"#).into_bytes()
+    }
+
+    #[test]
+    fn a_statement_is_about_its_subjects() {
+        let ours = Digest::of(b"ours");
+        let other = Digest::of(b"other").hex();
+        let hex = ours.hex();
+        let about = |subjects: &str| parse(&statement(STATEMENT_V1, subjects, ""), &ours).unwrap().about;
+        assert_eq!(about(&format!(r#"[{{"digest":{{"sha256":"{hex}"}}}}]"#)), Ok(()));
+        assert_eq!(
+            about(&format!(
+                r#"[{{"digest":{{"sha256":"{other}"}}}},{{"name":"x","digest":{{"sha512":"00","sha256":"{hex}"}}}},{{}}]"#
+            )),
+            Ok(())
+        );
+        for bad in [hex.to_uppercase(), format!("sha256:{hex}"), hex[1..].to_owned(), other] {
+            let why = about(&format!(r#"[{{"digest":{{"sha256":"{bad}"}}}}]"#)).unwrap_err();
+            assert!(why.contains(&bad), "{why}");
+        }
+        assert!(about(r#"[{"digest":{"sha512":"00"}}]"#).unwrap_err().contains("no sha256"));
+    }
+
+    #[test]
+    fn what_is_no_statement_says_so() {
+        let ours = Digest::of(b"ours");
+        let subject = format!(r#"{{"digest":{{"sha256":"{}"}}}}"#, ours.hex());
+        let why = |bytes: &[u8]| parse(bytes, &ours).unwrap_err();
+        assert!(why(&statement("bogus", &format!("[{subject}]"), "")).contains("_type"));
+        assert!(why(&statement(STATEMENT_V1, "[]", "")).contains("no subject"));
+        let many = vec![subject.as_str(); SUBJECTS + 1].join(",");
+        assert!(why(&statement(STATEMENT_V1, &format!("[{many}]"), "")).contains("too many subjects: 1025"));
+        let digests: Vec<String> = (0..=DIGESTS).map(|n| format!(r#""a{n}":"x""#)).collect();
+        let many = format!(r#"[{{"digest":{{{}}}}}]"#, digests.join(","));
+        assert!(why(&statement(STATEMENT_V1, &many, "")).contains("too many digests: 33"));
+        assert!(
+            why(&statement(STATEMENT_V1, &format!("[{subject}]"), r#","predicateType":"q""#))
+                .contains("twice")
+        );
+        assert!(parse(&statement(STATEMENT_V01, &format!("[{subject}]"), ""), &ours).is_ok());
+    }
+
+    #[test]
+    fn the_predicate_says_when() {
+        let time = |json: &str| time_of(&serde_json::from_str(json).unwrap()).map(|t| t.to_string());
+        assert_eq!(
+            time(r#"{"runDetails":{"metadata":{"finishedOn":"2026-01-02T05:00:00+01:00"}}}"#).as_deref(),
+            Some("2026-01-02T04:00:00Z")
+        );
+        assert_eq!(time(r#"{"timeVerified":"yesterday"}"#), None);
+        assert_eq!(time("{}"), None);
+    }
+}
