@@ -60,7 +60,8 @@ const OUTSIDE: &[&str] = &[
 
 /// Crates with one home: (crate path, the only files that may name it).
 const HOMES: &[(&str, &[&str])] = &[
-    ("jiff::", &["model/time.rs", "model/calendar.rs"]),
+    // Retry-After may be a date in the words of mail.
+    ("jiff::", &["model/time.rs", "model/calendar.rs", "evidence/registry/retry.rs"]),
     ("git2::", &["git", "commit"]),
     ("reqwest::", &["evidence/registry", "attest"]),
     ("minijinja::", &["render", "gates"]),

@@ -6,6 +6,8 @@
 mod harness;
 #[path = "support/peers.rs"]
 mod peers;
+#[path = "support/servers.rs"]
+mod servers;
 
 #[test]
 fn a_program_that_is_nowhere_is_not_found() {
@@ -60,5 +62,16 @@ fn a_snapshot_that_differs_is_an_error() {
     if !harness::blessing() {
         let error = harness::same(&place.path("expected"), "a\nc\n").unwrap_err();
         assert!(error.contains("-b\n") && error.contains("+c\n"), "{error}");
+    }
+}
+
+#[test]
+fn registries_answer_and_end_with_their_value() {
+    for server in [servers::refreg(), servers::docker_registry()].into_iter().flatten() {
+        let address = server.address.clone();
+        let connects = || std::net::TcpStream::connect(&address).is_ok();
+        servers::until("the registry answers", connects);
+        drop(server);
+        assert!(!connects(), "{address} still answers");
     }
 }
