@@ -1,1 +1,23 @@
-//! Git at the edge: repositories opened and read, transports and credentials. Knows nothing of what files mean.
+//! Git at the edge: repositories opened and read, transports and credentials. Knows nothing of what
+//! files mean, nor of what a commit is for (`commit` writes).
+
+pub mod environment;
+pub mod libgit2;
+pub mod open;
+pub mod snapshot;
+
+pub use environment::Environment;
+pub use open::{Options, Repository, Target};
+pub use snapshot::Snapshot;
+
+use crate::error::{Failure, Kind};
+
+/// A failure of the repository, with git's own words and those of its causes.
+pub(crate) fn failure(code: &'static str, doing: &str, error: &git2::Error) -> Failure {
+    let words = error.message().trim();
+    Failure::new(
+        Kind::Repository,
+        code,
+        format!("{doing}: {}", if words.is_empty() { "no reason given" } else { words }),
+    )
+}

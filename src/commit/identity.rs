@@ -1,0 +1,139 @@
+//! Who a commit is by: flags, then variables, then settings, then git's configuration, then a default.
+
+use crate::git::{Environment, Repository};
+use std::fmt;
+
+/// Name and mail address of an author or committer. Never empty, never with `<`, `>` or control
+/// characters, which git would refuse.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    /// For people.
+    pub name: String,
+    /// As git shows it between `<` and `>`.
+    pub email: String,
+}
+
+impl fmt::Display for Person {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} <{}>", self.name, self.email)
+    }
+}
+
+/// Author and committer of a commit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// Whose change it is.
+    pub author: Person,
+    /// Who made the commit.
+    pub committer: Person,
+}
+
+/// A name and an address, each where one is given.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Given {
+    /// Empty counts as absent.
+    pub name: Option<String>,
+    /// Empty counts as absent.
+    pub email: Option<String>,
+}
+
+impl Identity {
+    /// Takes name and address each from the first place that has one: `flags`, the variables
+    /// `GIT_AUTHOR_NAME`, `GIT_AUTHOR_EMAIL`, `GIT_COMMITTER_NAME`, `GIT_COMMITTER_EMAIL`, `settings`,
+    /// git's configuration (`author.*`, `committer.*`, `user.*`), and last
+    /// `Expedite <expedite@localhost>`. An empty value is an absent one. Never fails.
+    #[must_use]
+    pub fn resolve(
+        flags: &Given,
+        environment: &Environment,
+        settings: &Given,
+        repository: &Repository,
+    ) -> Self {
+        let config = |role: &str, what: &str| {
+            repository
+                .config(&format!("{role}.{what}"))
+                .and_then(|v| clean(&v))
+                .or_else(|| repository.config(&format!("user.{what}")).and_then(|v| clean(&v)))
+        };
+        let one = |flag: &Option<String>,
+                   variable: &str,
+                   setting: &Option<String>,
+                   role: &str,
+                   what: &str,
+                   default: &str| {
+            flag.as_deref()
+                .and_then(clean)
+                .or_else(|| environment.get(variable).and_then(clean))
+                .or_else(|| setting.as_deref().and_then(clean))
+                .or_else(|| config(role, what))
+                .unwrap_or_else(|| default.to_owned())
+        };
+        let person = |upper: &str, role: &str| Person {
+            name: one(&flags.name, &format!("GIT_{upper}_NAME"), &settings.name, role, "name", "Expedite"),
+            email: one(
+                &flags.email,
+                &format!("GIT_{upper}_EMAIL"),
+                &settings.email,
+                role,
+                "email",
+                "expedite@localhost",
+            ),
+        };
+        Self { author: person("AUTHOR", "author"), committer: person("COMMITTER", "committer") }
+    }
+}
+
+/// Without what git refuses in a name; `None` when nothing is left.
+fn clean(text: &str) -> Option<String> {
+    let kept: String = text.chars().filter(|c| !c.is_control() && !matches!(c, '<' | '>')).collect();
+    let kept = kept.trim_matches(|c: char| c.is_whitespace() || ".,:;\"'\\".contains(c)).to_owned();
+    (!kept.is_empty()).then_some(kept)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use crate::git::{Options, Target};
+
+    fn given(name: &str, email: &str) -> Given {
+        Given { name: Some(name.to_owned()), email: Some(email.to_owned()) }
+    }
+
+    #[test]
+    fn the_first_place_that_has_one_wins_and_empty_is_absent() {
+        let dir = tempfile::tempdir().unwrap();
+        git2::Repository::init_bare(dir.path()).unwrap();
+        let repository = Repository::open(&Target::Path(dir.path().into()), Options::default()).unwrap();
+        let none = Given::default();
+        let env = Environment::default();
+        let plain = Identity::resolve(&none, &env, &none, &repository);
+        assert_eq!(plain.author.to_string(), "Expedite <expedite@localhost>");
+        assert_eq!(plain.author, plain.committer);
+
+        let mut config = git2::Repository::open_bare(dir.path()).unwrap().config().unwrap();
+        config.set_str("user.name", "").unwrap();
+        config.set_str("user.email", "config@x").unwrap();
+        let configured = Identity::resolve(&none, &env, &none, &repository);
+        assert_eq!(configured.author.to_string(), "Expedite <config@x>");
+
+        let settings = given("Settings", "settings@x");
+        assert_eq!(
+            Identity::resolve(&none, &env, &settings, &repository).author.to_string(),
+            "Settings <settings@x>"
+        );
+        let env = Environment::new([
+            ("GIT_AUTHOR_NAME", "A"),
+            ("GIT_AUTHOR_EMAIL", "a@x"),
+            ("GIT_COMMITTER_NAME", "C"),
+            ("GIT_COMMITTER_EMAIL", "c@x"),
+        ]);
+        let variables = Identity::resolve(&none, &env, &settings, &repository);
+        assert_eq!(
+            (variables.author.to_string(), variables.committer.to_string()),
+            ("A <a@x>".into(), "C <c@x>".into())
+        );
+        let flags = Identity::resolve(&given("F <f>\n", "f@x"), &env, &settings, &repository);
+        assert_eq!(flags.committer.to_string(), "F f <f@x>");
+    }
+}

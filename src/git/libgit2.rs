@@ -1,0 +1,78 @@
+//! The one file with `unsafe`: libgit2's process-wide switches. Every repository is opened here, so
+//! that nothing else is opened while a switch is thrown.
+#![allow(unsafe_code)]
+
+use crate::git::Environment;
+use git2::{ConfigLevel, RepositoryOpenFlags, opts};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Held while a repository is opened or a process-wide switch is changed.
+static SWITCHES: Mutex<()> = Mutex::new(());
+
+/// Opens the repository at exactly `path` (a bare repository, a checkout or a git directory), whoever
+/// owns it: it was named by the person who runs us. No other repository is trusted by that, and no
+/// configuration is written.
+///
+/// # Errors
+/// There is no repository, or it cannot be read.
+pub fn open_named(path: &Path, environment: &Environment) -> Result<git2::Repository, git2::Error> {
+    let _held = SWITCHES.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: the switch is a plain process-wide flag of libgit2 that is read when a repository is
+    // opened. All opening in this program happens under SWITCHES, and the flag is set back before
+    // the lock is released.
+    unsafe { opts::set_verify_owner_validation(false)? };
+    let opened = open(path, RepositoryOpenFlags::NO_SEARCH, environment);
+    // SAFETY: as above.
+    unsafe { opts::set_verify_owner_validation(true)? };
+    opened
+}
+
+/// Opens the repository around `path`, found by going up; it must belong to whoever runs us, or be
+/// named by `safe.directory`, as git demands.
+///
+/// # Errors
+/// There is no repository, it belongs to somebody else, or it cannot be read.
+pub fn open_around(path: &Path, environment: &Environment) -> Result<git2::Repository, git2::Error> {
+    let _held = SWITCHES.lock().unwrap_or_else(PoisonError::into_inner);
+    open(path, RepositoryOpenFlags::empty(), environment)
+}
+
+/// Opens with the configuration files that `environment` points to, not those of the process, and loads
+/// the configuration before the lock is released: the repository keeps it.
+fn open(
+    path: &Path,
+    flags: RepositoryOpenFlags,
+    environment: &Environment,
+) -> Result<git2::Repository, git2::Error> {
+    let global = environment.home();
+    let xdg = environment.path("XDG_CONFIG_HOME").or_else(|| global.as_ref().map(|h| h.join(".config")));
+    let system = environment.get("GIT_CONFIG_NOSYSTEM").is_none().then(|| PathBuf::from("/etc"));
+    // SAFETY: search paths are read when a configuration is loaded; in this program that happens here,
+    // under SWITCHES, and nowhere else.
+    unsafe {
+        search(ConfigLevel::Global, global)?;
+        search(ConfigLevel::XDG, xdg.map(|x| x.join("git")))?;
+        search(ConfigLevel::System, system)?;
+    }
+    let repository = git2::Repository::open_ext(path, flags, std::iter::empty::<&OsStr>())?;
+    let mut config = repository.config()?;
+    for (variable, level) in
+        [("GIT_CONFIG_SYSTEM", ConfigLevel::System), ("GIT_CONFIG_GLOBAL", ConfigLevel::Global)]
+    {
+        if let Some(file) = environment.path(variable) {
+            config.add_file(&file, level, true)?;
+        }
+    }
+    Ok(repository)
+}
+
+/// Where files of `level` are looked for; nowhere, if there is no such folder.
+///
+/// # Safety
+/// No other thread may read or write libgit2's search paths meanwhile.
+unsafe fn search(level: ConfigLevel, folder: Option<PathBuf>) -> Result<(), git2::Error> {
+    // SAFETY: as the caller promises.
+    unsafe { opts::set_search_path(level, folder.unwrap_or_default()) }
+}

@@ -1,0 +1,283 @@
+//! Opening a repository: what a person named becomes a repository that can be read and written.
+
+use crate::error::{Failure, Kind};
+use crate::git::{Environment, failure, libgit2};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What a person named as the repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// The repository around a folder (the default: the working directory), found by going up.
+    Around(PathBuf),
+    /// A bare repository or a checkout at exactly this path.
+    Path(PathBuf),
+    /// Over the network: `https://`, `http://` or `ssh://` (the scp-like `user@host:path` is
+    /// rewritten to it).
+    Url(String),
+}
+
+impl Target {
+    /// Reads a path or URL; relative paths are taken from `base`. White space around the text is
+    /// dropped. `.` is the repository around `base`.
+    ///
+    /// # Errors
+    /// The text is empty, holds control characters, or is of a scheme that is not supported.
+    pub fn parse(text: &str, base: &Path) -> Result<Self, Failure> {
+        let text = text.trim();
+        let wrong = |why: &str| {
+            Failure::input("repository-name", why)
+                .of("repository")
+                .hint("name a path, https://…, ssh://… or user@host:path")
+        };
+        if text.is_empty() {
+            return Err(wrong("it is empty"));
+        }
+        if text.chars().any(char::is_control) {
+            return Err(wrong("it holds a control character"));
+        }
+        if text == "." {
+            return Ok(Self::Around(base.to_path_buf()));
+        }
+        if let Some((scheme, rest)) = text.split_once("://") {
+            return match scheme.to_ascii_lowercase().as_str() {
+                "file" => {
+                    let url = url::Url::parse(text).map_err(|e| wrong(&e.to_string()))?;
+                    url.to_file_path()
+                        .map(Self::Path)
+                        .map_err(|()| wrong("a file:// URL must name an absolute path on this machine"))
+                }
+                "http" | "https" | "ssh" => {
+                    url::Url::parse(text).map_err(|e| wrong(&e.to_string()))?;
+                    Ok(Self::Url(text.to_owned()))
+                }
+                "git+ssh" | "ssh+git" => Ok(Self::Url(format!("ssh://{rest}"))),
+                other => Err(wrong(&format!("the scheme {other}:// is not supported"))),
+            };
+        }
+        let path = base.join(text);
+        // The scp-like form has a colon before the first slash; a path that exists wins, as in git.
+        if let Some((host, rest)) = text.split_once(':')
+            && !host.is_empty()
+            && !host.contains('/')
+            && !path.exists()
+        {
+            if host.starts_with('-') || rest.is_empty() {
+                return Err(wrong("it is neither a path nor user@host:path"));
+            }
+            let slash = if rest.starts_with('/') { "" } else { "/~/" };
+            return Ok(Self::Url(format!("ssh://{host}{slash}{rest}")));
+        }
+        Ok(Self::Path(path))
+    }
+}
+
+/// How a repository is opened.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// An absent local path becomes an empty bare repository.
+    pub create: bool,
+    /// The branch that HEAD of a created repository names; `main` where absent.
+    pub branch: Option<String>,
+    /// The process's environment.
+    pub environment: Environment,
+}
+
+/// A repository that can be read (`snapshot`) and written (`crate::commit`).
+pub struct Repository {
+    pub(crate) name: String,
+    pub(crate) git: Arc<Mutex<git2::Repository>>,
+    pub(crate) options: Options,
+}
+
+impl std::fmt::Debug for Repository {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Repository").field(&self.name).finish()
+    }
+}
+
+impl Repository {
+    /// Opens what `target` names.
+    ///
+    /// A path that was named is opened whoever owns it; one found by going up must belong to whoever
+    /// runs us (git's `safe.directory` rule).
+    ///
+    /// # Errors
+    /// [`Kind::Repository`]: there is none, it is of another owner, or it cannot be read; with a hint.
+    pub fn open(target: &Target, options: Options) -> Result<Self, Failure> {
+        match target {
+            Target::Around(folder) => Self::around(folder, options),
+            Target::Path(path) => Self::at(path, options),
+            Target::Url(url) => Err(Failure::new(
+                Kind::Repository,
+                "repository-transport",
+                "repositories over the network are not supported by this build",
+            )
+            .of(format!("repository {url}"))),
+        }
+    }
+
+    /// As the user named it, without secrets.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, git2::Repository> {
+        self.git.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A value of git's configuration as the repository sees it; variables (`GIT_CONFIG_COUNT`) win, as
+    /// in git. An empty value is a value.
+    #[must_use]
+    pub fn config(&self, key: &str) -> Option<String> {
+        let given = self.options.environment.git_config();
+        if let Some((_, value)) = given.iter().rev().find(|(k, _)| k.eq_ignore_ascii_case(key)) {
+            return Some(value.clone());
+        }
+        self.lock().config().and_then(|mut c| c.snapshot()).and_then(|c| c.get_string(key)).ok()
+    }
+
+    fn around(folder: &Path, options: Options) -> Result<Self, Failure> {
+        let name = folder.display().to_string();
+        let opened = match libgit2::open_named(folder, &options.environment) {
+            Err(e) if e.code() == git2::ErrorCode::NotFound => {
+                match libgit2::open_around(folder, &options.environment) {
+                    Err(e) if e.code() == git2::ErrorCode::Owner => {
+                        trusted_by_variables(folder, &options).ok_or(e)
+                    }
+                    found => found,
+                }
+            }
+            found => found,
+        };
+        match opened {
+            Ok(git) => Ok(Self::new(name, git, options)),
+            Err(e) => Err(explain(folder, &e)),
+        }
+    }
+
+    fn at(path: &Path, options: Options) -> Result<Self, Failure> {
+        let name = path.display().to_string();
+        let empty = !path.exists() || path.read_dir().is_ok_and(|mut d| d.next().is_none());
+        if options.create && empty {
+            create(path, options.branch.as_deref().unwrap_or("main"))?;
+        }
+        match libgit2::open_named(path, &options.environment) {
+            Ok(git) => Ok(Self::new(name, git, options)),
+            Err(e) => Err(explain(path, &e)),
+        }
+    }
+
+    fn new(name: String, git: git2::Repository, options: Options) -> Self {
+        Self { name, git: Arc::new(Mutex::new(git)), options }
+    }
+}
+
+/// Trust given by `GIT_CONFIG_COUNT` variables, which libgit2 does not read.
+fn trusted_by_variables(folder: &Path, options: &Options) -> Option<git2::Repository> {
+    let root = folder.ancestors().find(|p| p.join(".git").exists() || p.join("HEAD").is_file())?;
+    let trusted = options.environment.git_config().iter().any(|(key, value)| {
+        key.eq_ignore_ascii_case("safe.directory") && (value == "*" || Path::new(value) == root)
+    });
+    if trusted { libgit2::open_named(root, &options.environment).ok() } else { None }
+}
+
+/// Makes an empty bare repository, whole or not at all: eight runs that start at once get one.
+fn create(path: &Path, branch: &str) -> Result<(), Failure> {
+    let cannot = |why: String| {
+        Failure::new(Kind::Repository, "repository-create", why).of(format!("repository {}", path.display()))
+    };
+    let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    std::fs::create_dir_all(parent)
+        .map_err(|e| cannot(format!("cannot create {}: {e}", parent.display())))?;
+    let made = tempfile::Builder::new()
+        .prefix(".expedite-")
+        .tempdir_in(parent)
+        .map_err(|e| cannot(format!("cannot create a folder in {}: {e}", parent.display())))?;
+    let bare = made.path().join("bare");
+    let mut how = git2::RepositoryInitOptions::new();
+    how.bare(true).external_template(false).initial_head(branch);
+    git2::Repository::init_opts(&bare, &how).map_err(|e| cannot(e.message().to_owned()))?;
+    match std::fs::rename(&bare, path) {
+        Ok(()) => Ok(()),
+        // Another run was first.
+        Err(_) if path.join("HEAD").is_file() => Ok(()),
+        Err(e) => Err(cannot(format!("cannot create it: {e}"))),
+    }
+}
+
+fn explain(path: &Path, error: &git2::Error) -> Failure {
+    let of = format!("repository {}", path.display());
+    let failed = match error.code() {
+        git2::ErrorCode::NotFound if !path.exists() => {
+            Failure::new(Kind::Repository, "repository-absent", "there is nothing at this path")
+                .hint("create it with `git init --bare`, or set repository.create: true")
+        }
+        git2::ErrorCode::NotFound => {
+            Failure::new(Kind::Repository, "repository-absent", "this is no git repository")
+                .hint("name a bare repository, a checkout or a URL with --repo or repository.url")
+        }
+        git2::ErrorCode::Owner => Failure::new(
+            Kind::Repository,
+            "repository-owner",
+            "the repository around this folder belongs to another user",
+        )
+        .hint("name it with --repo PATH if you trust it; no configuration is changed"),
+        _ if error.message().contains("extension") => failure("repository-format", "cannot open it", error)
+            .hint("the repository uses an extension that libgit2 does not know; name its URL instead of the path"),
+        _ => failure("repository-unreadable", "cannot open it", error),
+    };
+    failed.of(of)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn targets_are_told_apart() {
+        let base = Path::new("/base");
+        let parse = |t: &str| Target::parse(t, base);
+        assert_eq!(parse("."), Ok(Target::Around("/base".into())));
+        assert_eq!(parse("../gitops.git\n"), Ok(Target::Path("/base/../gitops.git".into())));
+        assert_eq!(parse("file:///srv/a.git"), Ok(Target::Path("/srv/a.git".into())));
+        assert_eq!(parse("https://h/a.git"), Ok(Target::Url("https://h/a.git".into())));
+        assert_eq!(parse("git@h:team/a.git"), Ok(Target::Url("ssh://git@h/~/team/a.git".into())));
+        assert_eq!(parse("h:/srv/a.git"), Ok(Target::Url("ssh://h/srv/a.git".into())));
+        assert!(parse("ftp://h/a").is_err());
+        assert!(parse("-oProxyCommand=x:y").is_err(), "an option for ssh is no host");
+        assert!(parse("a\nb").is_err());
+        assert!(parse("").is_err());
+    }
+
+    #[test]
+    fn creation_is_asked_for_and_names_the_branch() {
+        let dir = tempfile::tempdir().unwrap();
+        let target = Target::Path(dir.path().join("a/b.git"));
+        let failed = Repository::open(&target, Options::default()).unwrap_err();
+        assert_eq!(failed.code, "repository-absent");
+        assert!(failed.hints[0].contains("create: true"), "{failed:?}");
+        let options = Options { create: true, branch: Some("trunk".into()), ..Options::default() };
+        let made = Repository::open(&target, options).unwrap();
+        let git = made.lock();
+        assert!(git.is_bare() && git.is_empty().unwrap());
+        assert_eq!(
+            git.find_reference("HEAD").unwrap().symbolic_target().ok().flatten(),
+            Some("refs/heads/trunk")
+        );
+    }
+
+    #[test]
+    fn a_folder_inside_a_checkout_is_not_the_checkout() {
+        let dir = tempfile::tempdir().unwrap();
+        git2::Repository::init(dir.path()).unwrap();
+        let inside = dir.path().join("gitops");
+        std::fs::create_dir(&inside).unwrap();
+        std::fs::write(inside.join("x"), "").unwrap();
+        let failed = Repository::open(&Target::Path(inside.clone()), Options::default()).unwrap_err();
+        assert_eq!(failed.code, "repository-absent");
+        assert!(Repository::open(&Target::Around(inside), Options::default()).is_ok());
+    }
+}

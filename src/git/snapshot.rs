@@ -1,0 +1,231 @@
+//! One commit's files, read in place: what decisions are made on.
+
+use crate::error::{Failure, Kind};
+use crate::files::{Entry, EntryKind, Files, Unreadable};
+use crate::git::{Repository, failure};
+use crate::model::id::CommitId;
+use git2::{ObjectType, Oid};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The files of a branch's commit.
+pub struct Snapshot {
+    /// The commit; `None` for an empty repository.
+    pub head: Option<CommitId>,
+    /// The branch it was read from, without `refs/heads/`.
+    pub branch: String,
+    name: String,
+    git: Arc<Mutex<git2::Repository>>,
+    pub(crate) commit: Option<Oid>,
+    pub(crate) tree: Option<Oid>,
+    /// Filled by `walk`: a folder of 40,000 files is not searched once per file.
+    known: Mutex<HashMap<String, Oid>>,
+}
+
+impl std::fmt::Debug for Snapshot {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Snapshot").field("name", &self.name).field("head", &self.head).finish()
+    }
+}
+
+impl Repository {
+    /// Reads the head of `branch`.
+    ///
+    /// An empty repository, or one without any branch, has no head and no files: the first write makes
+    /// the root commit on `branch`. A repository that has commits but not this branch is refused: an
+    /// orphan branch is never made by accident.
+    ///
+    /// # Errors
+    /// The branch is not a valid name or not there, or the repository cannot be read.
+    pub fn snapshot(&self, branch: &str) -> Result<Snapshot, Failure> {
+        let branch = branch.trim();
+        let reference = format!("refs/heads/{branch}");
+        if !git2::Reference::is_valid_name(&reference) {
+            return Err(Failure::input("branch-name", format!("{branch:?} is no valid branch name"))
+                .of(format!("repository {}", self.name)));
+        }
+        let git = self.lock();
+        let commit = match git.find_reference(&reference) {
+            Ok(found) => Some(
+                found
+                    .peel_to_commit()
+                    .map_err(|e| failure("repository-unreadable", "cannot read the branch", &e))?,
+            ),
+            Err(e) if e.code() == git2::ErrorCode::NotFound => {
+                self.must_be_empty(&git, branch)?;
+                None
+            }
+            Err(e) => return Err(failure("repository-unreadable", "cannot read the branch", &e)),
+        };
+        let (commit, tree) = match &commit {
+            Some(commit) => (Some(commit.id()), Some(commit.tree_id())),
+            None => (None, None),
+        };
+        Ok(Snapshot {
+            head: commit.map(commit_id).transpose()?,
+            branch: branch.to_owned(),
+            name: format!("{}@{branch}", self.name),
+            git: Arc::clone(&self.git),
+            commit,
+            tree,
+            known: Mutex::default(),
+        })
+    }
+
+    fn must_be_empty(&self, git: &git2::Repository, branch: &str) -> Result<(), Failure> {
+        let unreadable = |e: git2::Error| failure("repository-unreadable", "cannot list branches", &e);
+        let mut names = Vec::new();
+        for found in git.branches(Some(git2::BranchType::Local)).map_err(unreadable)? {
+            let (found, _) = found.map_err(unreadable)?;
+            names.push(String::from_utf8_lossy(found.name_bytes().map_err(unreadable)?).into_owned());
+        }
+        absent_branch(&self.name, branch, &names)
+    }
+}
+
+/// Refuses a branch that is not among the repository's; none at all is an empty repository.
+pub(crate) fn absent_branch(repository: &str, branch: &str, names: &[String]) -> Result<(), Failure> {
+    if names.is_empty() {
+        return Ok(());
+    }
+    let shown: Vec<&str> = names.iter().take(5).map(String::as_str).collect();
+    let more = if names.len() > shown.len() { ", …" } else { "" };
+    Err(Failure::new(
+        Kind::Repository,
+        "branch-absent",
+        format!("it has no branch {branch:?} (it has {}{more})", shown.join(", ")),
+    )
+    .of(format!("repository {repository}"))
+    .hint(format!(
+        "name another branch with --branch, or create it: git push <remote> {}:refs/heads/{branch}",
+        shown[0]
+    )))
+}
+
+/// A git object id as ours.
+pub(crate) fn commit_id(oid: Oid) -> Result<CommitId, Failure> {
+    CommitId::parse(&oid.to_string()).map_err(|e| Failure::new(Kind::Internal, "commit-id", e.to_string()))
+}
+
+impl Snapshot {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, git2::Repository> {
+        self.git.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Files for Snapshot {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn walk(&self, prefix: &str) -> (Vec<Entry>, Vec<Unreadable>) {
+        let mut walk = Walk { git: &self.lock(), entries: Vec::new(), unreadable: Vec::new() };
+        let prefix = prefix.trim_matches('/');
+        if let Some(root) = self.tree {
+            walk.below(root, prefix);
+        }
+        let Walk { mut entries, unreadable, .. } = walk;
+        entries.sort_by(|a, b| a.0.path.cmp(&b.0.path));
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        for (entry, oid) in &entries {
+            if entry.kind == EntryKind::File {
+                known.insert(entry.path.clone(), *oid);
+            }
+        }
+        (entries.into_iter().map(|(entry, _)| entry).collect(), unreadable)
+    }
+
+    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable> {
+        let unreadable = |e: &git2::Error| Unreadable { path: path.to_owned(), why: why(e) };
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied();
+        let git = self.lock();
+        let oid = match (known, self.tree) {
+            (Some(oid), _) => oid,
+            (None, None) => return Ok(None),
+            (None, Some(tree)) => {
+                let tree = git.find_tree(tree).map_err(|e| unreadable(&e))?;
+                match tree.get_path(std::path::Path::new(path)) {
+                    Ok(entry) if entry.kind() == Some(ObjectType::Blob) && entry.filemode() != LINK => {
+                        entry.id()
+                    }
+                    Ok(_) => return Ok(None),
+                    Err(e) if e.code() == git2::ErrorCode::NotFound => return Ok(None),
+                    Err(e) => return Err(unreadable(&e)),
+                }
+            }
+        };
+        let odb = git.odb().map_err(|e| unreadable(&e))?;
+        let object = odb.read(oid).map_err(|e| unreadable(&e))?;
+        Ok(Some(object.data().to_vec()))
+    }
+}
+
+/// Mode of a symbolic link in a tree.
+pub(crate) const LINK: i32 = 0o120_000;
+
+fn why(error: &git2::Error) -> String {
+    if error.code() == git2::ErrorCode::NotFound {
+        "its content is not in this clone (a partial clone lacks blobs); name the repository's URL".to_owned()
+    } else {
+        error.message().to_owned()
+    }
+}
+
+struct Walk<'a> {
+    git: &'a git2::Repository,
+    entries: Vec<(Entry, Oid)>,
+    unreadable: Vec<Unreadable>,
+}
+
+impl Walk<'_> {
+    /// Everything at or below `prefix`.
+    fn below(&mut self, root: Oid, prefix: &str) {
+        if prefix.is_empty() {
+            return self.tree(root, "");
+        }
+        let found = self.git.find_tree(root).and_then(|t| t.get_path(std::path::Path::new(prefix)));
+        match found {
+            Ok(entry) => self.entry(entry.kind(), entry.filemode(), entry.id(), prefix.to_owned()),
+            Err(e) if e.code() == git2::ErrorCode::NotFound && self.git.find_tree(root).is_ok() => {}
+            Err(e) => self.unreadable.push(Unreadable { path: prefix.to_owned(), why: why(&e) }),
+        }
+    }
+
+    fn tree(&mut self, oid: Oid, path: &str) {
+        let tree = match self.git.find_tree(oid) {
+            Ok(tree) => tree,
+            Err(e) => return self.unreadable.push(Unreadable { path: path.to_owned(), why: why(&e) }),
+        };
+        for entry in &tree {
+            let at = match std::str::from_utf8(entry.name_bytes()) {
+                Ok(name) if path.is_empty() => name.to_owned(),
+                Ok(name) => format!("{path}/{name}"),
+                Err(_) => {
+                    let name = String::from_utf8_lossy(entry.name_bytes());
+                    let why = "its name is not UTF-8".to_owned();
+                    self.unreadable.push(Unreadable { path: format!("{path}/{name}"), why });
+                    continue;
+                }
+            };
+            let hidden = entry.name_bytes().starts_with(b".");
+            if hidden && entry.kind() == Some(ObjectType::Tree) {
+                continue;
+            }
+            self.entry(entry.kind(), entry.filemode(), entry.id(), at);
+        }
+    }
+
+    fn entry(&mut self, kind: Option<ObjectType>, mode: i32, oid: Oid, path: String) {
+        let kind = match kind {
+            Some(ObjectType::Tree) => return self.tree(oid, &path),
+            Some(ObjectType::Commit) => EntryKind::Submodule,
+            Some(ObjectType::Blob) if mode == LINK => EntryKind::Link,
+            Some(ObjectType::Blob) => EntryKind::File,
+            Some(ObjectType::Any | ObjectType::Tag) | None => {
+                let why = "it is neither a file, a folder, a link nor a submodule".to_owned();
+                return self.unreadable.push(Unreadable { path, why });
+            }
+        };
+        self.entries.push((Entry { path, kind, id: Some(oid.to_string()) }, oid));
+    }
+}
