@@ -262,7 +262,7 @@ mod tests {
         let options = Options { create: true, branch: Some("trunk".into()), ..Options::default() };
         let made = Repository::open(&target, options).unwrap();
         let git = made.lock();
-        assert!(git.is_bare() && git.is_empty().unwrap());
+        assert!(git.is_bare() && git.references().unwrap().next().is_none());
         assert_eq!(
             git.find_reference("HEAD").unwrap().symbolic_target().ok().flatten(),
             Some("refs/heads/trunk")
