@@ -1,1 +1,370 @@
 //! Verbs and flags as clap types; no behaviour.
+//!
+//! Flags win over environment variables (`EXPEDITE_*`), those over the settings file. An empty variable
+//! counts as none: CI leaves them so where a secret is not given.
+
+use crate::model::environment::Selector;
+use crate::model::id::{EnvironmentName, IdError, Namespace, OrderName, PreparationName};
+use crate::model::scope::Shard;
+use crate::model::time::Time;
+use clap::builder::FalseyValueParser;
+use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use std::fmt;
+use std::path::PathBuf;
+
+/// The whole command line.
+#[derive(Debug, Parser)]
+#[command(
+    name = "expedite",
+    version,
+    about = "Promotes rendered manifests through environments, by evidence",
+    long_about = "Reads Orders and Preparations, judges each promotion by its gates and its signed evidence, and \
+                  commits Argo CD Applications and Servings to a GitOps repository.",
+    after_help = STATUSES,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    disable_help_subcommand = true
+)]
+pub struct Cli {
+    /// Flags of every verb.
+    #[command(flatten)]
+    pub common: Common,
+    /// What to do.
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+const STATUSES: &str = "\
+Exit status:
+  0   done (a held promotion is no error)
+  1   something failed; the summary says how many of how many
+  2   plan --detailed-exitcode: there are changes
+  3   stopped by the removal guard
+  4   the repository kept moving
+  5   an asked check says no (--check, a refused promote)
+  64  the command line is wrong";
+
+/// Flags of every verb.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Common {
+    /// Folder or file of objects to read; may be given again [default: the settings, then the GitOps repository]
+    #[arg(long, value_name = "PATH", global = true, env = "EXPEDITE_FROM", hide_env_values = true, value_delimiter = ':', help_heading = INPUTS)]
+    pub from: Vec<String>,
+
+    /// The GitOps repository: a bare repository or a checkout [default: the settings, then .]
+    #[arg(long, value_name = "PATH|URL", global = true, env = "EXPEDITE_REPO", hide_env_values = true, help_heading = INPUTS)]
+    pub repo: Option<String>,
+
+    /// Its branch [default: the settings, then main]
+    #[arg(long, value_name = "NAME", global = true, env = "EXPEDITE_BRANCH", hide_env_values = true, help_heading = INPUTS)]
+    pub branch: Option<String>,
+
+    /// The settings file [default: expedite.yaml in the GitOps repository]
+    #[arg(long, value_name = "FILE", global = true, env = "EXPEDITE_CONFIG", hide_env_values = true, help_heading = INPUTS)]
+    pub config: Option<String>,
+
+    /// Ask no registry: only image layout folders and kept verdicts
+    #[arg(long, global = true, env = "EXPEDITE_OFFLINE", value_parser = FalseyValueParser::new(), help_heading = INPUTS)]
+    pub offline: bool,
+
+    /// Decide as of this instant (RFC 3339)
+    #[arg(long, value_name = "TIME", global = true, value_parser = Time::parse, help_heading = INPUTS)]
+    pub at: Option<Time>,
+
+    /// Only Orders in this namespace; may be given again
+    #[arg(short, long, value_name = "NAMESPACE", global = true, value_parser = Namespace::parse, value_delimiter = ',', help_heading = SCOPE)]
+    pub namespace: Vec<Namespace>,
+
+    /// Only Orders with these labels (as kubectl -l)
+    #[arg(short = 'l', long, value_name = "SELECTOR", global = true, value_parser = Selector::parse, help_heading = SCOPE)]
+    pub selector: Option<Selector>,
+
+    /// Only this Order; may be given again
+    #[arg(long, value_name = "ORDER", global = true, value_parser = OrderArg::parse, value_delimiter = ',', help_heading = SCOPE)]
+    pub only: Vec<OrderArg>,
+
+    /// Only part I (from 0) of N [default: JOB_COMPLETION_INDEX of JOB_COMPLETION_COUNT]
+    #[arg(long, value_name = "I/N", global = true, value_parser = Shard::parse, help_heading = SCOPE)]
+    pub shard: Option<Shard>,
+
+    /// Say errors only
+    #[arg(short, long, global = true, conflicts_with = "verbose", help_heading = TALK)]
+    pub quiet: bool,
+
+    /// Say more
+    #[arg(short, long, global = true, action = ArgAction::Count, help_heading = TALK)]
+    pub verbose: u8,
+
+    /// When to colour (NO_COLOR and CLICOLOR_FORCE are honoured)
+    #[arg(long, value_name = "WHEN", global = true, value_enum, default_value_t = Colour::Auto, help_heading = TALK)]
+    pub color: Colour,
+
+    /// Show no progress on a terminal
+    #[arg(long, global = true, help_heading = TALK)]
+    pub no_progress: bool,
+}
+
+const INPUTS: &str = "What is read";
+const SCOPE: &str = "What is written (never what is read)";
+const TALK: &str = "Output";
+
+/// When to colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum Colour {
+    /// On a terminal.
+    #[default]
+    Auto,
+    /// Into pipes and files, too.
+    Always,
+    /// Not at all.
+    Never,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Write the first files of a GitOps repository
+    #[command(after_help = "\
+Examples:
+  expedite init                                        in a checkout of the GitOps repository
+  expedite init --url https://git.example/shop/gitops.git --registry registry.shop.example:5000
+  expedite init --ci none -q | kubectl apply -f -      only the Secret on stdout")]
+    Init(Init),
+}
+
+/// `init`.
+#[derive(Debug, Args)]
+pub struct Init {
+    /// URL by which Argo CD reads this repository [default: that of the remote origin]
+    #[arg(long, value_name = "URL")]
+    pub url: Option<String>,
+    /// Registry that the Secret is for, host[:port]
+    #[arg(long, value_name = "HOST", default_value = "registry.example.com")]
+    pub registry: String,
+    /// Argo CD's namespace
+    #[arg(long, value_name = "NAMESPACE", default_value = "argocd", value_parser = Namespace::parse)]
+    pub argocd_namespace: Namespace,
+    /// Let Argo CD sync servings/, too (needs the Serving CRD in its cluster)
+    #[arg(long)]
+    pub sync_servings: bool,
+    /// The CI workflow to write
+    #[arg(long, value_enum, default_value_t = Ci::Github)]
+    pub ci: Ci,
+}
+
+/// The CI workflow to write.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Ci {
+    /// `.github/workflows/expedite.yml`.
+    Github,
+    /// None.
+    None,
+}
+
+/// `plan`.
+#[derive(Debug, Args)]
+pub struct Plan {
+    /// How it is printed
+    #[arg(short, long, value_enum, default_value_t = PlanFormat::Table)]
+    pub output: PlanFormat,
+    /// Exit with 2 when there are changes
+    #[arg(long)]
+    pub detailed_exitcode: bool,
+    /// Remove up to N Applications, once
+    #[arg(long, value_name = "N")]
+    pub allow_removals: Option<usize>,
+}
+
+/// How a plan is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum PlanFormat {
+    /// For people.
+    Table,
+    /// With more columns.
+    Wide,
+    /// Versioned and stable.
+    Json,
+    /// For a pull request or a step summary.
+    Markdown,
+}
+
+/// `run`.
+#[derive(Debug, Args)]
+pub struct Run {
+    /// How it is printed
+    #[arg(short, long, value_enum, default_value_t = TableFormat::Table)]
+    pub output: TableFormat,
+    /// Write nothing: the same as plan
+    #[arg(long)]
+    pub dry_run: bool,
+    /// Exit with 5 when files of ours were edited by hand, or others stand in our folders
+    #[arg(long)]
+    pub check: bool,
+    /// Remove up to N Applications, once
+    #[arg(long, value_name = "N")]
+    pub allow_removals: Option<usize>,
+}
+
+/// How a table is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TableFormat {
+    /// For people.
+    Table,
+    /// With more columns.
+    Wide,
+    /// Versioned and stable.
+    Json,
+}
+
+/// `render`.
+#[derive(Debug, Args)]
+pub struct Render {
+    /// Folder to write; it must not exist, or be empty
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
+    /// Verify nothing: no registry is asked, and gates that need evidence are passed over
+    #[arg(long)]
+    pub skip_evidence: bool,
+}
+
+/// `promote`.
+#[derive(Debug, Args)]
+pub struct Promote {
+    /// NAMESPACE/NAME, or NAME
+    #[arg(value_name = "ORDER", value_parser = OrderArg::parse)]
+    pub order: OrderArg,
+    /// The Preparation
+    #[arg(value_name = "PREPARATION", value_parser = PreparationName::parse)]
+    pub preparation: PreparationName,
+}
+
+/// `withdraw`.
+#[derive(Debug, Args)]
+pub struct Withdraw {
+    /// NAMESPACE/NAME, or NAME
+    #[arg(value_name = "ORDER", value_parser = OrderArg::parse)]
+    pub order: OrderArg,
+}
+
+/// `rollback`.
+#[derive(Debug, Args)]
+pub struct Rollback {
+    /// NAMESPACE/NAME, or NAME
+    #[arg(value_name = "ORDER", value_parser = OrderArg::parse, required_unless_present_any = ["selector", "environment"])]
+    pub order: Option<OrderArg>,
+    /// To this Preparation [default: the newest other one that was healthy here]
+    #[arg(value_name = "PREPARATION", value_parser = PreparationName::parse)]
+    pub preparation: Option<PreparationName>,
+    /// Every Order of this Environment
+    #[arg(long, value_name = "NAME", value_parser = EnvironmentName::parse, conflicts_with = "order")]
+    pub environment: Option<EnvironmentName>,
+}
+
+/// `get`.
+#[derive(Debug, Args)]
+pub struct Get {
+    /// Of which kind
+    #[arg(value_name = "KIND", value_enum, default_value_t = Resource::Servings)]
+    pub resource: Resource,
+    /// Only this one: NAMESPACE/NAME, or NAME
+    #[arg(value_name = "NAME", value_parser = OrderArg::parse)]
+    pub name: Option<OrderArg>,
+    /// Show the namespace of each, whatever there is
+    #[arg(short = 'A', long)]
+    pub all_namespaces: bool,
+    /// How it is printed
+    #[arg(short, long, value_enum, default_value_t = TableFormat::Table)]
+    pub output: TableFormat,
+}
+
+/// What `get` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Resource {
+    /// What an application is and how it moves.
+    #[value(aliases = ["order"])]
+    Orders,
+    /// Renderings of Orders.
+    #[value(aliases = ["preparation", "prep", "preps"])]
+    Preparations,
+    /// What is promoted.
+    #[value(aliases = ["serving"])]
+    Servings,
+    /// Past promotions.
+    History,
+}
+
+/// `explain`.
+#[derive(Debug, Args)]
+pub struct Explain {
+    /// NAMESPACE/NAME, or NAME
+    #[arg(value_name = "ORDER", value_parser = OrderArg::parse)]
+    pub order: OrderArg,
+    /// How it is printed
+    #[arg(short, long, value_enum, default_value_t = TableFormat::Table)]
+    pub output: TableFormat,
+}
+
+/// An Order (or another namespaced object) as a person names it: `NAMESPACE/NAME`, or `NAME` where `-n`
+/// or the objects leave one namespace for it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OrderArg {
+    /// Where it is, if said.
+    pub namespace: Option<Namespace>,
+    /// Its name.
+    pub name: OrderName,
+}
+
+impl OrderArg {
+    /// Parses `NAMESPACE/NAME` or `NAME`.
+    ///
+    /// # Errors
+    /// Quotes the text and says the rule.
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        match text.split_once('/') {
+            Some((namespace, name)) => {
+                Ok(Self { namespace: Some(Namespace::parse(namespace)?), name: OrderName::parse(name)? })
+            }
+            None => Ok(Self { namespace: None, name: OrderName::parse(text)? }),
+        }
+    }
+}
+
+impl fmt::Display for OrderArg {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.namespace {
+            Some(namespace) => write!(f, "{namespace}/{}", self.name),
+            None => write!(f, "{}", self.name),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use clap::CommandFactory as _;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn flags_of_every_verb_stand_before_or_after_it() {
+        let parse = |text: &str| Cli::try_parse_from(text.split(' ')).unwrap().common;
+        let before = parse("expedite -n shop,dev --only shop/a -l team=web --shard 1/2 --from a:b init");
+        let after = parse("expedite init -n shop,dev --only shop/a -l team=web --shard 1/2 --from a:b");
+        assert_eq!(format!("{before:?}"), format!("{after:?}"));
+        assert_eq!(before.namespace.len(), 2);
+        assert_eq!(before.from, ["a", "b"]);
+    }
+
+    #[test]
+    fn an_order_is_named_with_or_without_its_namespace() {
+        assert_eq!(OrderArg::parse("shop/podinfo").unwrap().to_string(), "shop/podinfo");
+        assert_eq!(OrderArg::parse("podinfo").unwrap().namespace, None);
+        for bad in ["", "/", "a/", "/a", "a/b/c", "A"] {
+            assert!(OrderArg::parse(bad).is_err(), "{bad}");
+        }
+    }
+}

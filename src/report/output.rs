@@ -76,6 +76,13 @@ impl Output {
         self.failure(failure, Level::Error);
     }
 
+    /// Says what is wrong with the command line: clap's text, of several lines, some of them foreign.
+    pub fn usage(&mut self, text: &str) {
+        self.count(Kind::Usage);
+        let lines: Vec<_> = text.trim_end().lines().map(|l| escape::line(l).trim_end().to_owned()).collect();
+        self.say(&format!("{}\n", lines.join("\n")));
+    }
+
     /// Tells of something to look at; `-q` leaves it out.
     pub fn warning(&mut self, failure: &Failure) {
         if self.style.verbosity >= 0 {

@@ -1,0 +1,147 @@
+//! `init`: the first files of a GitOps repository. Never overwrites.
+
+use crate::cli::{Ci, Common, Init};
+use crate::error::{At, Failure, Kind};
+use crate::report::Output;
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write as _};
+use std::path::{Path, PathBuf};
+
+/// Stands in `apps.yaml` until somebody says the repository's URL; no name server knows it (RFC 2606).
+const NO_URL: &str = "https://git.invalid/set/the/url/of/this/repository.git";
+
+/// Writes `apps.yaml`, `expedite.yaml` and the CI workflow where they are not there yet, and shows the
+/// Secret that Argo CD needs for the registry.
+///
+/// # Errors
+/// The folder is no checkout, a value cannot stand in a file, or a file cannot be written.
+pub fn run(common: &Common, args: &Init, output: &mut Output) -> Result<(), Failure> {
+    let place = place(common.repo.as_deref().filter(|r| !r.is_empty()).unwrap_or("."))?;
+    let branch = match common.branch.as_deref().filter(|b| !b.is_empty()) {
+        Some(branch) => branch.to_owned(),
+        None => place.branch.clone().unwrap_or_else(|| "main".to_owned()),
+    };
+    let url = args.url.clone().or_else(|| place.origin.clone());
+    let include = if args.sync_servings { "{applications/*,servings/*}" } else { "applications/*" };
+    let values = [
+        ("namespace", quoted(args.argocd_namespace.as_str())),
+        ("branch", quoted(&branch)),
+        ("url", quoted(url.as_deref().unwrap_or(NO_URL))),
+        ("include", quoted(include)),
+        ("registry", quoted(&args.registry)),
+        ("registry_url", quoted(&format!("oci://{}", args.registry))),
+    ];
+    let mut files = vec![
+        ("apps.yaml", include_str!("init/apps.yaml")),
+        ("expedite.yaml", include_str!("init/expedite.yaml")),
+    ];
+    match args.ci {
+        Ci::Github => files.push((".github/workflows/expedite.yml", include_str!("init/github.yml"))),
+        Ci::None => {}
+    }
+    for (path, template) in files {
+        let written = write_new(&place.folder, path, &fill(template, &values))?;
+        output.note(&if written {
+            format!("wrote {path}")
+        } else {
+            format!("kept {path}: it is there already")
+        });
+        if path == "apps.yaml" && written && url.is_none() {
+            output.warning(
+                &Failure::new(Kind::Input, "no-url", "the repository has no remote called origin")
+                    .at(At::file(path))
+                    .field("spec.source.repoURL")
+                    .hint("put the URL there by which Argo CD reads this repository (or remove the file and give --url)"),
+            );
+        }
+    }
+    output.result(&fill(include_str!("init/secret.yaml"), &values));
+    Ok(())
+}
+
+/// The checkout that is written into.
+struct Place {
+    folder: PathBuf,
+    branch: Option<String>,
+    /// Without any user or password.
+    origin: Option<String>,
+}
+
+fn place(path: &str) -> Result<Place, Failure> {
+    let folder = PathBuf::from(path);
+    if !folder.is_dir() {
+        let cause = if path.contains("://") {
+            "init writes into a folder on this machine"
+        } else {
+            "there is no such folder"
+        };
+        return Err(Failure::input("no-folder", cause).of("--repo").at(At::file(path)));
+    }
+    let Ok(repository) = git2::Repository::discover(&folder) else {
+        return Ok(Place { folder, branch: None, origin: None });
+    };
+    let Some(root) = repository.workdir() else {
+        return Err(Failure::new(
+            Kind::Repository,
+            "bare",
+            "this is a bare repository, which has no files to write",
+        )
+        .at(At::file(path))
+        .hint("run init in a checkout of it, commit and push"));
+    };
+    // An unborn branch, too, has its name in HEAD.
+    let head = repository.find_reference("HEAD").ok();
+    let branch = head
+        .as_ref()
+        .and_then(|h| h.symbolic_target().ok().flatten())
+        .and_then(|t| t.strip_prefix("refs/heads/"))
+        .map(str::to_owned);
+    let origin = repository.find_remote("origin").ok().and_then(|r| r.url().ok().map(without_user));
+    Ok(Place { folder: root.to_owned(), branch, origin: origin.filter(|url| is_remote(url)) })
+}
+
+/// A URL of a checkout may carry a token; the file that is written from it is committed.
+fn without_user(url: &str) -> String {
+    match url::Url::parse(url) {
+        Ok(mut parsed) if matches!(parsed.scheme(), "http" | "https") => {
+            // Both fail only for URLs that have no host.
+            let _ = parsed.set_username("");
+            let _ = parsed.set_password(None);
+            parsed.to_string()
+        }
+        Ok(_) | Err(_) => url.to_owned(),
+    }
+}
+
+/// Whether another machine can reach it: a scheme, or `user@host:path`.
+fn is_remote(url: &str) -> bool {
+    (url.contains("://") && !url.starts_with("file:"))
+        || url.split_once(':').is_some_and(|(host, _)| host.contains('@') && !host.contains('/'))
+}
+
+/// A YAML scalar that reads as exactly this string: JSON's strings are YAML's double-quoted ones.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+fn fill(template: &str, values: &[(&str, String)]) -> String {
+    values
+        .iter()
+        .fold(template.to_owned(), |text, (name, value)| text.replace(&format!("{{{{ {name} }}}}"), value))
+}
+
+/// Whether it was written; `false` where something of that name is there.
+fn write_new(folder: &Path, path: &str, text: &str) -> Result<bool, Failure> {
+    let wrong = |error: std::io::Error| {
+        Failure::new(Kind::Repository, "write", format!("writing it: {error}")).at(At::file(path))
+    };
+    let full = folder.join(path);
+    if let Some(parent) = full.parent() {
+        fs::create_dir_all(parent).map_err(wrong)?;
+    }
+    match OpenOptions::new().write(true).create_new(true).open(&full) {
+        Ok(mut file) => file.write_all(text.as_bytes()).map(|()| true).map_err(wrong),
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(false),
+        Err(error) => Err(wrong(error)),
+    }
+}
