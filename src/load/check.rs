@@ -1,0 +1,314 @@
+//! What a typed object must be by itself, beyond its types: numbers in range, names unique, exactly one of two.
+//! What needs other objects (an Environment that exists, an upstream that is there) is for `resolve`.
+
+use crate::load::objects::Place;
+use crate::load::{damage, file_name, joined};
+use crate::model::approval::Approval;
+use crate::model::calendar::Calendar;
+use crate::model::cluster::Cluster;
+use crate::model::environment::{Environment, SelectorOperator};
+use crate::model::id::{
+    ClusterName, EnvironmentName, IdError, Namespace, OrderName, OrderRef, PreparationName,
+};
+use crate::model::kind::Kind;
+use crate::model::kitchen::{Kitchen, TrustedKey};
+use crate::model::order::{ApprovalPolicy, AutoDeploy, Check, Mode, Order, Upstream};
+use crate::model::preparation::Preparation;
+use crate::yaml::Error;
+use crate::yaml::node::{Node, locate};
+use std::collections::BTreeSet;
+
+/// Most approvals a policy may ask for.
+const APPROVALS: u32 = 32;
+/// Most groups a policy may name.
+const GROUPS: usize = 16;
+
+/// What is wrong with one object.
+pub struct Report<'n> {
+    node: &'n Node,
+    /// Each makes the object broken.
+    pub errors: Vec<Error>,
+    /// Said, and nothing more.
+    pub warnings: Vec<Error>,
+}
+
+impl<'n> Report<'n> {
+    /// Nothing is wrong yet.
+    #[must_use]
+    pub fn new(node: &'n Node) -> Self {
+        Self { node, errors: Vec::new(), warnings: Vec::new() }
+    }
+
+    /// Adds an error.
+    pub fn error(&mut self, error: Error) {
+        self.errors.push(error);
+    }
+
+    /// Adds an error at the value of `path`.
+    pub fn wrong(&mut self, path: impl Into<String>, cause: impl Into<String>) {
+        self.wrong_with(path, cause, None);
+    }
+
+    fn wrong_with(&mut self, path: impl Into<String>, cause: impl Into<String>, hint: Option<&str>) {
+        let path = path.into();
+        let at = locate(self.node, &path).unwrap_or(self.node.at);
+        let mut error = Error::new("invalid-value", at, cause);
+        error.path = path;
+        error.hint = hint.map(str::to_owned);
+        self.errors.push(error);
+    }
+}
+
+/// Name and namespace, by the kind's rule. Looks at the tree, so that it speaks even where no type could be read.
+pub fn metadata(node: &Node, kind: Kind, report: &mut Report<'_>) {
+    let text = |key: &str| node.find(&["metadata", key]).and_then(Node::text);
+    let rule: fn(&str) -> Result<(), IdError> = match kind {
+        Kind::Order | Kind::Serving => |t| OrderName::parse(t).map(drop),
+        Kind::Preparation | Kind::Approval => |t| PreparationName::parse(t).map(drop),
+        Kind::Environment => |t| EnvironmentName::parse(t).map(drop),
+        Kind::Cluster => |t| ClusterName::parse(t).map(drop),
+        Kind::Kitchen => |t| match t {
+            "default" => Ok(()),
+            other => Err(IdError(format!("{other:?} is not looked at: the Kitchen is called default"))),
+        },
+    };
+    match text("name").map(rule) {
+        None => report.wrong("metadata.name", "is required and missing"),
+        Some(Err(error)) => report.wrong("metadata.name", error.to_string()),
+        Some(Ok(())) => {}
+    }
+    if kind.is_namespaced() && text("namespace").is_none_or(str::is_empty) {
+        let cause = format!("is missing, and every {kind} has one");
+        report.wrong("metadata.namespace", cause);
+    } else if let Some(Err(error)) = text("namespace").filter(|t| !t.is_empty()).map(Namespace::parse) {
+        // Once is enough where the typed reading says it, too.
+        if !report.errors.iter().any(|e| e.path == "metadata.namespace") {
+            report.wrong("metadata.namespace", error.to_string());
+        }
+    }
+}
+
+/// An Order by itself.
+pub fn order(order: &Order, id: &OrderRef, report: &mut Report<'_>) {
+    let promotion = order.spec.promotion.as_ref();
+    let mode = promotion.and_then(|p| p.mode);
+    let disagree = match (order.spec.auto_deploy, mode) {
+        (Some(AutoDeploy::Enabled), Some(Mode::Manual)) => Some("Enabled, and promotion.mode is Manual"),
+        (Some(AutoDeploy::Disabled), Some(Mode::Automatic)) => {
+            Some("Disabled, and promotion.mode is Automatic")
+        }
+        _ => None,
+    };
+    if let Some(cause) = disagree {
+        report.wrong_with("spec.autoDeploy", format!("is {cause}"), Some("remove autoDeploy"));
+    }
+    let Some(promotion) = promotion else { return };
+    let top = "spec.promotion";
+    if let Some(approvals) = &promotion.approvals {
+        policy(&format!("{top}.approvals"), approvals, true, report);
+    }
+    upstream(top, &promotion.upstream, Some(&id.namespace), report);
+    checks(top, &promotion.checks, report);
+    if let Err(wrong) = Calendar::new(&promotion.windows, &[]) {
+        wrong.into_iter().for_each(|e| report.wrong(format!("{top}.{}", e.field), e.cause));
+    }
+}
+
+/// A Preparation by itself; its `ociRef` is for `resolve`.
+pub fn preparation(preparation: &Preparation, report: &mut Report<'_>) {
+    if let Some(approvals) = &preparation.spec.approval_policy {
+        policy("spec.approvalPolicy", approvals, false, report);
+    }
+}
+
+/// An Approval by itself.
+pub fn approval(approval: &Approval, report: &mut Report<'_>) {
+    for (field, value) in
+        [("issuer", &approval.spec.approver.issuer), ("subject", &approval.spec.approver.subject)]
+    {
+        if value.is_empty() {
+            report.wrong(format!("spec.approver.{field}"), "is empty; issuer and subject say who votes");
+        }
+    }
+}
+
+/// An Environment by itself.
+pub fn environment(environment: &Environment, report: &mut Report<'_>) {
+    let spec = &environment.spec;
+    unique("spec.clusters", "", spec.clusters.iter().map(ClusterName::as_str), report);
+    if spec.argocd_project.as_deref() == Some("") {
+        report.wrong("spec.argocdProject", "is empty");
+    }
+    for (index, rule) in spec.cluster_selector.iter().flat_map(|s| &s.match_expressions).enumerate() {
+        let wants_values = match rule.operator {
+            SelectorOperator::In | SelectorOperator::NotIn => true,
+            SelectorOperator::Exists | SelectorOperator::DoesNotExist => false,
+        };
+        if wants_values == rule.values.is_empty() {
+            let verb = if wants_values { "needs" } else { "takes no" };
+            let path = format!("spec.clusterSelector.matchExpressions[{index}].values");
+            report.wrong(path, format!("{:?} {verb} values", rule.operator));
+        }
+    }
+    let top = "spec.promotion";
+    if let Some(approvals) = &spec.promotion.approvals {
+        policy(&format!("{top}.approvals"), approvals, true, report);
+    }
+    upstream(top, &spec.promotion.upstream, None, report);
+    checks(top, &spec.promotion.checks, report);
+    if let Err(wrong) = Calendar::new(&[], &spec.promotion.freezes) {
+        wrong.into_iter().for_each(|e| report.wrong(format!("{top}.{}", e.field), e.cause));
+    }
+}
+
+/// A Cluster by itself.
+pub fn cluster(cluster: &Cluster, report: &mut Report<'_>) {
+    let text = &cluster.spec.server;
+    let right = url::Url::parse(text).is_ok_and(|url| {
+        matches!(url.scheme(), "http" | "https")
+            && url.has_host()
+            && url.username().is_empty()
+            && url.password().is_none()
+            && url.query().is_none()
+            && url.fragment().is_none()
+    });
+    if !right {
+        // The text may hold a password: it is not quoted.
+        report.wrong("spec.server", "is no API server's URL: write https://host[:port], as Argo CD knows it");
+    }
+}
+
+/// The Kitchen by itself; key files beside it are read into it.
+pub fn kitchen(kitchen: &mut Kitchen, place: &Place<'_>, report: &mut Report<'_>) {
+    let trust = &mut kitchen.spec.trust;
+    unique("spec.trust.keys", ".name", trust.keys.iter().map(|k| k.name.as_str()), report);
+    for (index, key) in trust.keys.iter_mut().enumerate() {
+        public_key(&format!("spec.trust.keys[{index}]"), key, place, report);
+    }
+    if let Some(root) = &mut trust.trusted_root {
+        *root = beside("spec.trust.trustedRoot", root, place, report);
+    }
+    unique("spec.trust.identities", ".name", trust.identities.iter().map(|i| i.name.as_str()), report);
+    for (index, identity) in trust.identities.iter_mut().enumerate() {
+        let path = format!("spec.trust.identities[{index}]");
+        match (&identity.subject, &identity.subject_pattern) {
+            (Some(_), Some(_)) => report.wrong(path.clone(), "has subject and subjectPattern; one is wanted"),
+            (None, None) => report.wrong(path.clone(), "has neither subject nor subjectPattern"),
+            (Some(_), None) | (None, Some(_)) => {}
+        }
+        if identity.issuer.is_empty() {
+            report.wrong(format!("{path}.issuer"), "is empty");
+        }
+        if let Some(root) = &mut identity.trusted_root {
+            *root = beside(&format!("{path}.trustedRoot"), root, place, report);
+        }
+    }
+    let mut people = BTreeSet::new();
+    for (index, approver) in kitchen.spec.approvers.iter().enumerate() {
+        let path = format!("spec.approvers[{index}]");
+        if approver.issuer.is_empty() || approver.subject.is_empty() {
+            report.wrong(path.clone(), "issuer and subject say who it is; one is empty");
+        }
+        if !people.insert((&approver.issuer, &approver.subject)) {
+            report.wrong(path, "the same issuer and subject stand above");
+        }
+    }
+}
+
+/// One trusted key: its PEM stands in the object or in a file beside it.
+fn public_key(path: &str, key: &mut TrustedKey, place: &Place<'_>, report: &mut Report<'_>) {
+    match (&key.public_key, &key.public_key_file) {
+        (Some(_), Some(_)) => report.wrong(path, "has publicKey and publicKeyFile; one is wanted"),
+        (None, None) => report.wrong(path, "has neither publicKey nor publicKeyFile"),
+        (Some(_), None) => {}
+        (None, Some(file)) => {
+            key.public_key = Some(beside(&format!("{path}.publicKeyFile"), file, place, report));
+        }
+    }
+    if key.roles.is_empty() {
+        report.wrong(format!("{path}.roles"), "is empty: the key would vouch for nothing");
+    }
+}
+
+/// The text of a file beside the object; an error leaves it empty.
+fn beside(path: &str, file: &str, place: &Place<'_>, report: &mut Report<'_>) -> String {
+    let Some(files) = place.files else {
+        report.wrong(path, "names a file, and a cluster has none: write its content");
+        return String::new();
+    };
+    let read = match joined(place.path, file) {
+        None => Err(format!("{file:?} leaves the source's folder")),
+        Some(way) => match files.read(&way) {
+            Ok(Some(bytes)) => {
+                damage::sound(&bytes).map(str::to_owned).map_err(|e| format!("{file:?} {}", e.cause))
+            }
+            Ok(None) => Err(format!("there is no file {}", file_name(&files.name(), &way))),
+            Err(unreadable) => Err(format!("{file:?} {}", unreadable.why)),
+        },
+    };
+    read.unwrap_or_else(|cause| {
+        report.wrong(path, cause);
+        String::new()
+    })
+}
+
+fn policy(path: &str, policy: &ApprovalPolicy, needs_groups: bool, report: &mut Report<'_>) {
+    if !(1..=APPROVALS).contains(&policy.required_approvals) {
+        let cause = format!("is {}; a policy asks for 1 to {APPROVALS}", policy.required_approvals);
+        report.wrong_with(
+            format!("{path}.requiredApprovals"),
+            cause,
+            Some("leave approvals out where none are needed"),
+        );
+    }
+    let groups = policy.allowed_groups.len();
+    if groups > GROUPS || (groups == 0 && needs_groups) {
+        let cause = format!("names {groups} groups; a policy names 1 to {GROUPS}");
+        report.wrong(format!("{path}.allowedGroups"), cause);
+    }
+    for (index, group) in policy.allowed_groups.iter().enumerate() {
+        if group.is_empty() {
+            report.wrong(format!("{path}.allowedGroups[{index}]"), "is empty");
+        }
+    }
+}
+
+/// Upstream references; an Environment has no namespace of its own.
+fn upstream(top: &str, stages: &[Upstream], own: Option<&Namespace>, report: &mut Report<'_>) {
+    for (index, stage) in stages.iter().enumerate() {
+        let parsed = match own {
+            Some(namespace) => OrderRef::parse_in(&stage.order, namespace),
+            None => OrderRef::parse(&stage.order),
+        };
+        if let Err(error) = parsed {
+            report.wrong(format!("{top}.upstream[{index}].order"), error.to_string());
+        }
+    }
+}
+
+fn checks(top: &str, checks: &[Check], report: &mut Report<'_>) {
+    unique(&format!("{top}.checks"), ".name", checks.iter().map(|c| c.name.as_str()), report);
+    for (index, check) in checks.iter().enumerate() {
+        let path = format!("{top}.checks[{index}]");
+        match (&check.attestation, &check.vulnerabilities) {
+            (Some(_), Some(_)) => report.wrong(path, "has attestation and vulnerabilities; one is wanted"),
+            (None, None) => report.wrong(path, "has neither attestation nor vulnerabilities"),
+            (Some(attestation), None) if attestation.predicate_type.is_empty() => {
+                report.wrong(format!("{path}.attestation.predicateType"), "is empty");
+            }
+            (Some(_), None) | (None, Some(_)) => {}
+        }
+    }
+}
+
+/// Names of a list: none empty, none twice.
+fn unique<'a>(list: &str, field: &str, names: impl Iterator<Item = &'a str>, report: &mut Report<'_>) {
+    let mut seen = BTreeSet::new();
+    for (index, name) in names.enumerate() {
+        if name.is_empty() {
+            report.wrong(format!("{list}[{index}]{field}"), "is empty");
+        } else if !seen.insert(name) {
+            report.wrong(format!("{list}[{index}]{field}"), format!("{name:?} stands twice in this list"));
+        }
+    }
+}

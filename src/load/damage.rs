@@ -1,0 +1,185 @@
+//! Files that cannot be read as they are, and what a damaged text may still bear on.
+//!
+//! A text that does not parse may hold a Reject, a freeze or a policy. What can be read of it decides what it
+//! holds: where it shows only Orders and Preparations, those; where it shows only kinds of others and nowhere
+//! our group, nothing; otherwise every new promotion.
+
+use crate::model::id::{Namespace, OrderName, OrderRef};
+use crate::model::kind::Kind;
+use crate::model::naming::GROUP;
+use crate::model::world::Holds;
+use crate::yaml::node::Node;
+use crate::yaml::spelling::misspelt;
+use crate::yaml::{Error, Position, parse};
+use std::collections::BTreeSet;
+
+/// The bytes of a file as text that YAML may be read from.
+///
+/// # Errors
+/// It is a Git LFS pointer, holds the marks of an unresolved merge, or is no text.
+pub fn sound(bytes: &[u8]) -> Result<&str, Error> {
+    let start = Position { line: 1, column: 1 };
+    if bytes.starts_with(b"version https://git-lfs") {
+        let cause = "is a Git LFS pointer: the file itself is not here";
+        return Err(Error::new("lfs-pointer", start, cause)
+            .hint("fetch it (git lfs pull; with actions/checkout: lfs: true)"));
+    }
+    let text = parse::text(bytes)?;
+    let line_of = |mark: &str| text.lines().position(|line| line.starts_with(mark));
+    if text.contains("<<<<<<< ")
+        && let (Some(ours), Some(theirs)) = (line_of("<<<<<<< "), line_of(">>>>>>> "))
+        && ours < theirs
+    {
+        let line = u32::try_from(ours + 1).unwrap_or(u32::MAX);
+        let cause = "holds the marks of a merge that was not resolved (<<<<<<<)";
+        return Err(Error::new("merge-conflict", Position { line, column: 1 }, cause)
+            .hint("resolve the conflict and commit the result"));
+    }
+    Ok(text)
+}
+
+/// What a text that does not parse bears on; `partial` is the tree before the break.
+#[must_use]
+pub fn bears_on(text: &str, partial: Option<&Node>) -> Holds {
+    let mut orders = BTreeSet::new();
+    let mut foreign = true;
+    for document in split(text) {
+        let kinds = kinds(document);
+        let blank = document.lines().map(str::trim).all(|l| l.is_empty() || l.starts_with(['#', '-']));
+        if blank {
+            continue;
+        }
+        if kinds.iter().any(|kind| may_be_policy(kind)) {
+            return Holds::Everything;
+        }
+        if kinds.contains("Order") || kinds.contains("Preparation") {
+            let mut found = named(document);
+            found.extend(partial.and_then(named_in_tree));
+            if found.is_empty() {
+                return Holds::Everything;
+            }
+            foreign = false;
+            orders.extend(found);
+        } else if kinds.is_empty() || document.contains(GROUP) {
+            return Holds::Everything;
+        }
+    }
+    if foreign { Holds::Nothing } else { Holds::Orders(orders) }
+}
+
+/// Whether an object of this kind, or of the one it is a misspelling of, can change more than one Order.
+fn may_be_policy(kind: &str) -> bool {
+    if matches!(kind, "Order" | "Preparation" | "Serving") {
+        return false;
+    }
+    let policies: Vec<&str> = Kind::ALL
+        .into_iter()
+        .filter(|k| !matches!(k, Kind::Order | Kind::Preparation | Kind::Serving))
+        .map(Kind::as_str)
+        .collect();
+    kind.ends_with("List") || misspelt(kind, &policies).is_some()
+}
+
+/// The documents of a text, by their marks.
+fn split(text: &str) -> Vec<&str> {
+    let mut documents = Vec::new();
+    let mut start = 0;
+    let mut place = 0;
+    for line in text.split_inclusive('\n') {
+        if line.starts_with("---") && place > start {
+            documents.push(&text[start..place]);
+            start = place;
+        }
+        place += line.len();
+    }
+    documents.push(&text[start..]);
+    documents
+}
+
+/// Every word that stands as the value of a `kind`, wherever it is.
+fn kinds(text: &str) -> BTreeSet<&str> {
+    let mut found = BTreeSet::new();
+    for (place, word) in text.match_indices("kind") {
+        if text[..place].chars().next_back().is_some_and(char::is_alphanumeric) {
+            continue;
+        }
+        let rest = text[place + word.len()..].trim_start_matches(['"', '\'']).trim_start();
+        let Some(value) = rest.strip_prefix(':') else { continue };
+        let value = value.trim_start().trim_start_matches(['"', '\'']);
+        let end = value.find(|c: char| !c.is_alphanumeric()).unwrap_or(value.len());
+        if end > 0 {
+            found.insert(&value[..end]);
+        }
+    }
+    found
+}
+
+/// The Orders that a damaged document names: by its own metadata, or as a Preparation by `orderName`.
+fn named(document: &str) -> BTreeSet<OrderRef> {
+    let mut section = "";
+    let (mut kind, mut names, mut namespaces, mut order_names) = ("", vec![], vec![], vec![]);
+    for line in document.lines() {
+        let Some((key, value)) = line.split_once(':') else { continue };
+        let (key, value) = (key.trim_matches(['"', '\'', ' ']), plain(value));
+        if !line.starts_with([' ', '\t']) {
+            section = match key {
+                "metadata" | "spec" => key,
+                _ => "",
+            };
+            if key == "kind" {
+                kind = value;
+            }
+            for part in value.trim_matches(['{', '}']).split(',') {
+                let Some((key, value)) = part.split_once(':') else { continue };
+                take(section, key.trim(), plain(value), &mut names, &mut namespaces, &mut order_names);
+            }
+        } else {
+            take(section, key, value, &mut names, &mut namespaces, &mut order_names);
+        }
+    }
+    if kind == "Preparation" {
+        names = order_names;
+    } else if kind != "Order" {
+        return BTreeSet::new();
+    }
+    let pairs = namespaces.iter().flat_map(|namespace| names.iter().map(move |name| (*namespace, *name)));
+    pairs.filter_map(|(namespace, name)| reference(namespace, name)).collect()
+}
+
+fn take<'t>(
+    section: &str,
+    key: &str,
+    value: &'t str,
+    names: &mut Vec<&'t str>,
+    namespaces: &mut Vec<&'t str>,
+    order_names: &mut Vec<&'t str>,
+) {
+    match (section, key) {
+        ("metadata", "name") => names.push(value),
+        ("metadata", "namespace") => namespaces.push(value),
+        ("spec", "orderName") => order_names.push(value),
+        _ => {}
+    }
+}
+
+/// A simple scalar without quotes and comment.
+fn plain(text: &str) -> &str {
+    let text = text.split(" #").next().unwrap_or_default();
+    text.trim().trim_matches(['"', '\''])
+}
+
+fn reference(namespace: &str, name: &str) -> Option<OrderRef> {
+    let namespace = Namespace::parse(namespace).ok()?;
+    Some(OrderRef { namespace, name: OrderName::parse(name).ok()? })
+}
+
+/// The Order that a tree's own words name: an Order itself, or the one of a Preparation.
+#[must_use]
+pub fn named_in_tree(node: &Node) -> Option<OrderRef> {
+    let namespace = node.find(&["metadata", "namespace"])?.text()?;
+    match node.get("kind")?.text()? {
+        "Order" => reference(namespace, node.find(&["metadata", "name"])?.text()?),
+        "Preparation" => reference(namespace, node.find(&["spec", "orderName"])?.text()?),
+        _ => None,
+    }
+}

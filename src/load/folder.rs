@@ -1,0 +1,203 @@
+//! A folder (or a single file) on disk as [`Files`]: what lies inside the root and nothing else.
+//!
+//! Links are followed as long as they end inside the root, and each file is read once: a link to what is
+//! walked anyway adds nothing, one into a hidden folder (as Kubernetes mounts ConfigMaps) adds what is there.
+//! A link that leaves the root is refused. Loops end because a link to a folder that is walked anyway is not
+//! walked again.
+
+use crate::files::{Entry, EntryKind, Files, Unreadable};
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Component, Path, PathBuf};
+use walkdir::WalkDir;
+
+/// Largest file that is read, in bytes.
+const LARGEST: u64 = 64 << 20;
+
+/// A folder or a file on disk.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    name: String,
+    root: PathBuf,
+}
+
+impl Folder {
+    /// The folder (or file) at `root`, called `name` in messages.
+    #[must_use]
+    pub fn new(name: impl Into<String>, root: impl Into<PathBuf>) -> Self {
+        Self { name: name.into(), root: root.into() }
+    }
+
+    fn walk_below(&self, start: &Path, found: &mut Found, real_root: &Path) {
+        let walk = WalkDir::new(start).sort_by_file_name().into_iter();
+        let visible = |e: &walkdir::DirEntry| {
+            e.depth() == 0 || !(e.file_type().is_dir() && is_hidden(e.file_name().as_encoded_bytes()))
+        };
+        for entry in walk.filter_entry(visible) {
+            let entry = match entry {
+                Ok(entry) => entry,
+                Err(error) => {
+                    let path = error.path().unwrap_or(start).to_path_buf();
+                    let why = error.io_error().map_or_else(|| error.to_string(), reason);
+                    found.lost(self.relative(&path), why);
+                    continue;
+                }
+            };
+            let kind = entry.file_type();
+            let path = self.relative(entry.path());
+            if kind.is_dir() {
+                if is_uninitialised(entry.path()) {
+                    found.lost(path, "is a submodule that was not fetched".into());
+                }
+            } else if kind.is_file() {
+                found.file(path);
+            } else if kind.is_symlink() {
+                self.link(entry.path(), path, found, real_root);
+            } else if is_manifest(&path) {
+                found.lost(path, "is no regular file".into());
+            }
+        }
+    }
+
+    fn link(&self, place: &Path, path: String, found: &mut Found, real_root: &Path) {
+        let bears = is_manifest(&path) || Path::new(&path).extension().is_none();
+        match place.canonicalize() {
+            Err(error) if bears => found.lost(path, format!("is a link to nothing: {}", reason(&error))),
+            Err(_) => {}
+            Ok(target) if !target.starts_with(real_root) => {
+                if bears || target.is_dir() {
+                    found.lost(path, "is a link that leaves the folder; it is not followed".into());
+                }
+            }
+            Ok(target) => {
+                let inside = target.strip_prefix(real_root).unwrap_or(&target);
+                let folder = if target.is_dir() { Some(inside) } else { inside.parent() };
+                let walked_anyway = folder.is_none_or(|folder| {
+                    folder.components().all(|c| !is_hidden(c.as_os_str().as_encoded_bytes()))
+                });
+                if walked_anyway || !found.targets.insert(target.clone()) {
+                    return;
+                }
+                if target.is_dir() {
+                    self.walk_below(&target, found, real_root);
+                } else {
+                    found.file(path);
+                }
+            }
+        }
+    }
+
+    /// The path below the root, with `/`.
+    fn relative(&self, path: &Path) -> String {
+        let real;
+        let below = match path.strip_prefix(&self.root) {
+            Ok(below) => below,
+            Err(_) => {
+                real = self.root.canonicalize().unwrap_or_default();
+                path.strip_prefix(&real).unwrap_or(path)
+            }
+        };
+        let parts: Vec<_> = below.components().map(|c| c.as_os_str().to_string_lossy()).collect();
+        parts.join("/")
+    }
+}
+
+#[derive(Default)]
+struct Found {
+    files: Vec<Entry>,
+    lost: Vec<Unreadable>,
+    targets: BTreeSet<PathBuf>,
+}
+
+impl Found {
+    fn file(&mut self, path: String) {
+        self.files.push(Entry { path, kind: EntryKind::File, id: None });
+    }
+    fn lost(&mut self, path: String, why: String) {
+        self.lost.push(Unreadable { path, why });
+    }
+}
+
+/// Whether a file of this name can hold objects.
+#[must_use]
+pub fn is_manifest(path: &str) -> bool {
+    let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
+    [".yaml", ".yml", ".json"].iter().any(|end| name.len() > end.len() && name.ends_with(end))
+}
+
+fn is_hidden(name: &[u8]) -> bool {
+    name.starts_with(b".") && name != b"." && name != b".."
+}
+
+/// Without the operating system's number.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or_default().to_lowercase()
+}
+
+/// Whether this is an empty folder that `.gitmodules` of the checkout around it calls a submodule.
+fn is_uninitialised(folder: &Path) -> bool {
+    if std::fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_some()) {
+        return false;
+    }
+    let Ok(folder) = folder.canonicalize() else { return false };
+    let Some(checkout) = folder.ancestors().skip(1).find(|a| a.join(".git").exists()) else { return false };
+    let modules = std::fs::read_to_string(checkout.join(".gitmodules")).unwrap_or_default();
+    let inside = folder.strip_prefix(checkout).unwrap_or(&folder);
+    modules
+        .lines()
+        .filter_map(|line| line.split_once('='))
+        .any(|(key, value)| key.trim() == "path" && Path::new(value.trim()) == inside)
+}
+
+impl Files for Folder {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn walk(&self, prefix: &str) -> (Vec<Entry>, Vec<Unreadable>) {
+        let mut found = Found::default();
+        let start = if prefix.is_empty() { self.root.clone() } else { self.root.join(prefix) };
+        match (self.root.canonicalize(), start.symlink_metadata()) {
+            (Err(error), _) => {
+                found.lost(String::new(), format!("there is no such folder: {}", reason(&error)))
+            }
+            (Ok(_), Err(error)) if error.kind() == io::ErrorKind::NotFound && !prefix.is_empty() => {}
+            (Ok(_), Err(error)) => found.lost(prefix.to_owned(), reason(&error)),
+            (Ok(root), Ok(_)) if root.is_file() => found.file(String::new()),
+            (Ok(root), Ok(_)) => {
+                // A root that is itself a link is walked where it leads.
+                let start = if prefix.is_empty() { root.clone() } else { start };
+                self.walk_below(&start, &mut found, &root);
+            }
+        }
+        found.files.sort_by(|a, b| a.path.cmp(&b.path));
+        found.lost.sort_by(|a, b| a.path.cmp(&b.path));
+        (found.files, found.lost)
+    }
+
+    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable> {
+        let lost = |why: String| Unreadable { path: path.to_owned(), why };
+        let below = Path::new(path);
+        if below.components().any(|c| !matches!(c, Component::Normal(_) | Component::CurDir)) {
+            return Err(lost("leaves the folder".into()));
+        }
+        let place = if path.is_empty() { self.root.clone() } else { self.root.join(below) };
+        let (root, real) = match (self.root.canonicalize(), place.canonicalize()) {
+            (Ok(root), Ok(real)) => (root, real),
+            (Err(error), _) | (_, Err(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            (Err(error), _) | (_, Err(error)) => return Err(lost(reason(&error))),
+        };
+        if !real.starts_with(&root) {
+            return Err(lost("is a link that leaves the folder; it is not followed".into()));
+        }
+        let size = real.metadata().map_err(|error| lost(reason(&error)))?;
+        if !size.is_file() {
+            return Err(lost("is no regular file".into()));
+        }
+        if size.len() > LARGEST {
+            return Err(lost(format!("is larger than {} MB", LARGEST >> 20)));
+        }
+        std::fs::read(&real).map(Some).map_err(|error| lost(reason(&error)))
+    }
+}

@@ -1,0 +1,247 @@
+//! The GitOps repository at one commit: Servings, Applications, templates, and which records there are.
+//!
+//! A file that is wrong keeps its text and its error: nothing of it looks deleted, and nothing foreign is
+//! touched. Reading is the cost of every run, so files are parsed on all cores.
+
+use crate::error::{At, Failure, Kind};
+use crate::files::{Entry, EntryKind, Files, Unreadable};
+use crate::load::folder::is_manifest;
+use crate::load::{damage, file_name, observed};
+use crate::model::application::Application;
+use crate::model::id::{CommitId, Namespace, OrderName, OrderRef};
+use crate::model::naming::{API_VERSION, LABEL_SERVING, LABEL_SERVING_NAMESPACE};
+use crate::model::serving::Serving;
+use crate::model::world::{ApplicationFile, GitOps, Holds, Problem, ServingFile};
+use crate::yaml::node::Node;
+use crate::yaml::spelling::nearest;
+use crate::yaml::{Error, de, parse};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// Reads `servings/`, `applications/` and `templates/`, and lists `records/`, of the commit `head`.
+#[must_use]
+pub fn gitops(files: &dyn Files, head: Option<CommitId>) -> GitOps {
+    let mut reading = Reading { files, read: GitOps { head, ..GitOps::default() } };
+    reading.servings();
+    reading.applications();
+    reading.read.application_template = reading.template("templates/application.yaml");
+    reading.read.serving_template = reading.template("templates/serving.yaml");
+    reading.records();
+    reading.read
+}
+
+struct Reading<'f> {
+    files: &'f dyn Files,
+    read: GitOps,
+}
+
+impl Reading<'_> {
+    fn problem(&mut self, failure: Failure, holds: Holds) {
+        self.read.problems.push(Problem { failure, holds });
+    }
+
+    fn unreadable(&mut self, unreadable: &Unreadable) {
+        let file = file_name(&self.files.name(), &unreadable.path);
+        let failure = Failure::new(Kind::Unread, "unreadable", unreadable.why.clone()).at(At::file(file));
+        self.problem(failure, Holds::Everything);
+    }
+
+    /// Everything below `folder` that a path of ours could be, with its bytes.
+    fn manifests(&mut self, folder: &str) -> Vec<(String, Vec<u8>)> {
+        let (entries, lost) = self.files.walk(folder);
+        lost.iter().for_each(|l| self.unreadable(l));
+        let mut found = Vec::with_capacity(entries.len());
+        for Entry { path, kind, .. } in entries {
+            match kind {
+                EntryKind::File if is_manifest(&path) => match self.files.read(&path) {
+                    Ok(Some(bytes)) => found.push((path, bytes)),
+                    Ok(None) => {}
+                    Err(unreadable) => self.unreadable(&unreadable),
+                },
+                EntryKind::File => {}
+                EntryKind::Link | EntryKind::Submodule => {
+                    let why = "is a link or a submodule; only files are read here".to_owned();
+                    self.unreadable(&Unreadable { path, why });
+                }
+            }
+        }
+        found
+    }
+
+    fn servings(&mut self) {
+        let root = self.files.name();
+        let files = self.manifests("servings");
+        for (path, file) in on_all_cores(files, |path, bytes| serving_file(&root, path, bytes)) {
+            match owner_of(&path, "servings/") {
+                Some(order) => {
+                    self.read.servings.insert(order, file);
+                }
+                None => {
+                    // Harmless where it is no Serving, and never read as one: the path is its identity.
+                    if let Ok(serving) = &file.serving {
+                        let cause = "a Serving stands in servings/<namespace>/<order>.yaml and nowhere else";
+                        let failure = Failure::input("stray-serving", cause)
+                            .of(format!("Serving {}", serving.metadata.name))
+                            .at(At::file(file_name(&root, &path)));
+                        self.problem(failure, Holds::Orders(BTreeSet::new()));
+                    }
+                }
+            }
+        }
+    }
+
+    fn applications(&mut self) {
+        let root = self.files.name();
+        let files = self.manifests("applications");
+        self.read.applications =
+            on_all_cores(files, |path, bytes| application_file(&root, path, bytes)).into_iter().collect();
+    }
+
+    fn template(&mut self, path: &str) -> Option<String> {
+        let bytes = match self.files.read(path) {
+            Ok(bytes) => bytes?,
+            Err(unreadable) => {
+                self.unreadable(&unreadable);
+                return None;
+            }
+        };
+        match damage::sound(&bytes) {
+            Ok(text) => Some(text.to_owned()),
+            Err(error) => {
+                self.problem(error.failure(&file_name(&self.files.name(), path)), Holds::Everything);
+                None
+            }
+        }
+    }
+
+    fn records(&mut self) {
+        let (entries, lost) = self.files.walk("records");
+        lost.iter().for_each(|l| self.unreadable(l));
+        for entry in entries.iter().filter(|e| e.kind == EntryKind::File) {
+            let Some((folder, name)) = entry.path.rsplit_once('/') else { continue };
+            let order = folder.strip_prefix("records/").and_then(|text| OrderRef::parse(text).ok());
+            let hash = name.strip_suffix(".json").filter(|n| n.len() == 64);
+            if let (Some(order), Some(hash)) = (order, hash) {
+                self.read.records.entry(order).or_default().insert(hash.to_owned());
+            }
+        }
+    }
+}
+
+/// Parses every file, on all cores, and gives the results back in order.
+fn on_all_cores<T: Send>(
+    files: Vec<(String, Vec<u8>)>,
+    parse: impl Fn(&str, &[u8]) -> T + Sync,
+) -> Vec<(String, T)> {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = files.len().div_ceil(cores).max(1);
+    let each = |chunk: &[(String, Vec<u8>)]| -> Vec<(String, T)> {
+        chunk.iter().map(|(path, bytes)| (path.clone(), parse(path, bytes))).collect()
+    };
+    if files.len() < 64 {
+        return each(&files);
+    }
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = files.chunks(share).map(|chunk| (chunk, scope.spawn(|| each(chunk)))).collect();
+        // A worker that died is done again here, where its panic is seen.
+        workers
+            .into_iter()
+            .flat_map(|(chunk, worker)| worker.join().unwrap_or_else(|_| each(chunk)))
+            .collect()
+    })
+}
+
+/// `<folder><namespace>/<order>.yaml`.
+fn owner_of(path: &str, folder: &str) -> Option<OrderRef> {
+    let (namespace, name) = path.strip_prefix(folder)?.strip_suffix(".yaml")?.split_once('/')?;
+    Some(OrderRef { namespace: Namespace::parse(namespace).ok()?, name: OrderName::parse(name).ok()? })
+}
+
+fn serving_file(root: &str, path: &str, bytes: &[u8]) -> ServingFile {
+    let file = file_name(root, path);
+    let order = owner_of(path, "servings/");
+    let what = order.as_ref().map_or("a Serving".to_owned(), |o| format!("Serving {o}"));
+    let serving = serving(bytes, order.as_ref()).map(Arc::new).map_err(|e| e.failure(&file).of(what));
+    ServingFile { path: path.to_owned(), text: String::from_utf8_lossy(bytes).into(), serving }
+}
+
+/// Reads a Serving that should be this Order's.
+fn serving(bytes: &[u8], order: Option<&OrderRef>) -> Result<Serving, Error> {
+    let node = parse::one(damage::sound(bytes)?)?;
+    let text = |key: &str| node.get(key).and_then(Node::text).unwrap_or_default();
+    if (text("apiVersion"), text("kind")) != (API_VERSION, "Serving") {
+        let cause = format!("is no Serving of {API_VERSION}");
+        return Err(Error::new("wrong-kind", node.at, cause));
+    }
+    let mut unknown = Vec::new();
+    let mut serving: Serving = de::from_node(&node, &mut unknown)?;
+    if let Some(key) = unknown.iter().find(|u| u.path == "spec" || u.path.starts_with("spec.")) {
+        let mut error = Error::new("unknown-field", key.at, "is no field that is known here");
+        error.path = format!("{}.{}", key.path, key.key);
+        error.hint = nearest(&key.key, key.known).map(|meant| format!("did you mean {meant}?"));
+        return Err(error);
+    }
+    if let Some(order) = order {
+        let namespace = serving.metadata.namespace.as_ref().map_or("", Namespace::as_str);
+        let said = [
+            ("metadata.namespace", namespace, order.namespace.as_str()),
+            ("metadata.name", serving.metadata.name.as_str(), order.name.as_str()),
+            ("spec.orderName", serving.spec.order_name.as_str(), order.name.as_str()),
+        ];
+        if let Some((field, found, wanted)) = said.into_iter().find(|(_, found, wanted)| found != wanted) {
+            let at = crate::yaml::node::locate(&node, field).unwrap_or(node.at);
+            let mut error =
+                Error::new("wrong-place", at, format!("is {found:?}, and the file's path says {wanted:?}"));
+            error.path = field.to_owned();
+            return Err(error);
+        }
+    }
+    serving.raw_status = node.get("status").filter(|s| !s.is_null()).map(Node::to_json);
+    Ok(serving)
+}
+
+fn application_file(root: &str, path: &str, bytes: &[u8]) -> ApplicationFile {
+    let file = file_name(root, path);
+    let text: Arc<str> = String::from_utf8_lossy(bytes).into();
+    let read = damage::sound(bytes).and_then(parse::one);
+    let owner = match &read {
+        Ok(node) => owner_by_labels(node),
+        Err(_) => owner_by_lines(&text),
+    };
+    let application = read
+        .and_then(|node| application(&node))
+        .map(Arc::new)
+        .map_err(|e| e.failure(&file).of("an Application"));
+    ApplicationFile { text, owner, application }
+}
+
+fn application(node: &Node) -> Result<Application, Error> {
+    let text = |key: &str| node.get(key).and_then(Node::text).unwrap_or_default();
+    if !text("apiVersion").starts_with("argoproj.io/") || text("kind") != "Application" {
+        return Err(Error::new("wrong-kind", node.at, "is no Application of argoproj.io"));
+    }
+    observed::application(node).map(|(_, application)| application)
+}
+
+fn owner_by_labels(node: &Node) -> Option<OrderRef> {
+    let labels = node.find(&["metadata", "labels"])?;
+    let text = |key: &str| labels.get(key).and_then(Node::text);
+    reference(text(LABEL_SERVING_NAMESPACE)?, text(LABEL_SERVING)?)
+}
+
+/// The owner of a file that does not parse, by lines that look like our labels: a file of ours that was
+/// damaged is still ours.
+fn owner_by_lines(text: &str) -> Option<OrderRef> {
+    let value = |label: &str| {
+        text.lines().find_map(|line| {
+            let rest = line.trim_start().trim_start_matches('"').strip_prefix(label)?;
+            let value = rest.trim_start_matches('"').strip_prefix(':')?;
+            Some(value.trim().trim_matches('"'))
+        })
+    };
+    reference(value(LABEL_SERVING_NAMESPACE)?, value(LABEL_SERVING)?)
+}
+
+fn reference(namespace: &str, name: &str) -> Option<OrderRef> {
+    Some(OrderRef { namespace: Namespace::parse(namespace).ok()?, name: OrderName::parse(name).ok()? })
+}

@@ -1,0 +1,102 @@
+//! What Argo CD says of its Applications, from a dump (`kubectl get applications.argoproj.io -n argocd -o yaml`).
+//!
+//! A dump that cannot be read in full observes nothing: an Application that is not seen must not look as if it
+//! did not exist, for then its owner's opt-in would be passed over.
+
+use crate::error::{At, Failure, Kind};
+use crate::load::damage;
+use crate::load::objects::Reading;
+use crate::model::application::Application;
+use crate::model::world::{Holds, Loaded, Origin};
+use crate::yaml::node::{Node, Value};
+use crate::yaml::{Error, de, parse};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A dump of Applications.
+#[derive(Debug, Clone)]
+pub struct Observed {
+    /// The file as a user would name it.
+    pub file: Arc<str>,
+    /// Its bytes, or why they could not be read.
+    pub bytes: Result<Vec<u8>, String>,
+}
+
+type Applications = BTreeMap<(String, String), Loaded<Application>>;
+
+/// Adds the Applications of a dump to what was read.
+pub fn read(reading: &mut Reading, observed: &Observed) {
+    match applications(observed) {
+        Ok(found) => reading.world.applications.get_or_insert_default().extend(found),
+        Err(failures) => {
+            failures.into_iter().for_each(|failure| reading.problem(failure, Holds::Everything));
+        }
+    }
+}
+
+fn applications(observed: &Observed) -> Result<Applications, Vec<Failure>> {
+    let whole = |code, cause: &str| {
+        Failure::new(Kind::Unread, code, cause).of("the observation").at(At::file(&*observed.file))
+    };
+    let bytes = observed.bytes.as_ref().map_err(|why| vec![whole("unreadable", why)])?;
+    let text = damage::sound(bytes).map_err(|e| vec![e.failure(&observed.file)])?;
+    let documents = parse::documents(text);
+    let mut failures: Vec<Failure> =
+        documents.iter().flat_map(|d| d.errors.first()).map(|e| e.failure(&observed.file)).collect();
+    let mut found = Applications::new();
+    for document in &documents {
+        let Some(node) = &document.node else { continue };
+        let (items, is_list) = match node.get("items") {
+            Some(Node { value: Value::Sequence(items), .. }) => (items.as_slice(), true),
+            Some(_) | None => (std::slice::from_ref(node), false),
+        };
+        if node.find(&["metadata", "continue"]).and_then(Node::text).is_some_and(|t| !t.is_empty()) {
+            failures.push(whole("cut-list", "it is one page of a longer list (metadata.continue is set)"));
+        }
+        // kubectl leaves kind out of the items of a typed list.
+        let typed = node.get("kind").and_then(Node::text) == Some("ApplicationList");
+        for (index, item) in items.iter().enumerate() {
+            if !typed && item.get("kind").and_then(Node::text) != Some("Application") {
+                continue;
+            }
+            let origin = Origin {
+                source: "observed".into(),
+                file: observed.file.clone(),
+                document: document.index,
+                item: is_list.then(|| u32::try_from(index).unwrap_or(u32::MAX)),
+                line: item.at.line,
+            };
+            match application(item) {
+                Ok((key, object)) => {
+                    if found
+                        .insert(key.clone(), Loaded { object: Arc::new(object), origin: origin.clone() })
+                        .is_some()
+                    {
+                        let cause = format!("Application {}/{} is there twice", key.0, key.1);
+                        failures.push(Failure::input("seen-twice", cause).at(origin.at()));
+                    }
+                }
+                Err(error) => failures.push(error.failure(&observed.file).of("an observed Application")),
+            }
+        }
+    }
+    if documents.is_empty() {
+        failures.push(whole("empty", "it is empty: no list of Applications was written"));
+    }
+    if failures.is_empty() { Ok(found) } else { Err(failures) }
+}
+
+/// Reads one Application; what it has besides what we use is Argo CD's business.
+///
+/// # Errors
+/// A field that we use is not what it should be, or it has no name.
+pub fn application(node: &Node) -> Result<((String, String), Application), Error> {
+    let object: Application = de::from_node(node, &mut Vec::new())?;
+    if object.metadata.name.is_empty() {
+        let mut error = Error::new("missing-field", node.at, "is required and missing");
+        error.path = "metadata.name".into();
+        return Err(error);
+    }
+    let namespace = object.metadata.namespace.as_ref().map(ToString::to_string).unwrap_or_default();
+    Ok(((namespace, object.metadata.name.clone()), object))
+}

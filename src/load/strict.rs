@@ -1,0 +1,83 @@
+//! What an unknown key means (`promotion.md`: "A misspelt gate is no missing gate").
+//!
+//! In the kinds that are ours, below `spec.promotion` of an Order and in a Preparation's `approvalPolicy`: an
+//! error with the nearest name. Elsewhere in the spec of an Order or a Preparation, where the controllers' API
+//! moves: an error within two edits of a key that matters to a decision, otherwise a warning. Labels,
+//! annotations and status are free.
+
+use crate::model::kind::Kind;
+use crate::yaml::de::Unknown;
+use crate::yaml::spelling::{misspelt, nearest};
+
+/// What an unknown key comes to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unmet {
+    /// Nothing: the place is free.
+    Free,
+    /// It is said.
+    Warning,
+    /// The object is wrong; with the key that was probably meant.
+    Error(Option<&'static str>),
+}
+
+/// Keys at the top of every object.
+const TOP: &[&str] = &["apiVersion", "kind", "metadata", "spec", "status"];
+
+/// Kubernetes' own keys of `metadata` that we do not read.
+const METADATA: &[&str] = &[
+    "generateName",
+    "selfLink",
+    "resourceVersion",
+    "deletionGracePeriodSeconds",
+    "ownerReferences",
+    "managedFields",
+    "clusterName",
+    "initializers",
+];
+
+/// Keys of an Order's or a Preparation's spec on which decisions depend.
+const ORDER: &[&str] = &["environment", "promotion", "autoDeploy"];
+const PREPARATION: &[&str] =
+    &["orderName", "artifact", "source", "parentDigest", "approvalPolicy", "targetNamespace"];
+const ARTIFACT: &[&str] = &["ociRef", "digest", "signed"];
+const SOURCE: &[&str] = &["oci", "baseDigest"];
+
+/// Judges one unknown key of an object of `kind`.
+#[must_use]
+pub fn judge(kind: Kind, unknown: &Unknown) -> Unmet {
+    let key = unknown.key.as_str();
+    let moving = |matter: &[&'static str]| match misspelt(key, matter) {
+        Some(meant) => Unmet::Error(Some(meant)),
+        None => Unmet::Warning,
+    };
+    match unknown.path.as_str() {
+        "" if TOP.contains(&key) => Unmet::Free,
+        "" => moving(TOP),
+        "metadata" if METADATA.contains(&key) => Unmet::Free,
+        "metadata" => match misspelt(key, unknown.known) {
+            Some(meant) => Unmet::Error(Some(meant)),
+            None => Unmet::Free,
+        },
+        path if below(path, "status") || below(path, "metadata") => Unmet::Free,
+        path => match kind {
+            Kind::Order if !below(path, "spec.promotion") => moving(if path == "spec" { ORDER } else { &[] }),
+            Kind::Preparation if !below(path, "spec.approvalPolicy") => moving(match path {
+                "spec" => PREPARATION,
+                "spec.artifact" => ARTIFACT,
+                "spec.source" => SOURCE,
+                _ => &[],
+            }),
+            Kind::Order
+            | Kind::Preparation
+            | Kind::Approval
+            | Kind::Serving
+            | Kind::Environment
+            | Kind::Cluster
+            | Kind::Kitchen => Unmet::Error(nearest(key, unknown.known)),
+        },
+    }
+}
+
+fn below(path: &str, top: &str) -> bool {
+    path.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
+}
