@@ -8,6 +8,7 @@ pub mod evidence;
 pub mod opt_in;
 pub mod policy;
 pub mod ready;
+pub mod soak;
 pub mod ssh_vote;
 pub mod unsupported;
 pub mod votes;
