@@ -5,6 +5,7 @@
 //! JSON is YAML: `.json` files go the same way. This room knows nothing of Kubernetes, files or policy.
 
 pub mod de;
+pub mod emit;
 pub mod node;
 pub mod parse;
 pub mod spelling;

@@ -1,0 +1,355 @@
+//! Where things stand in a YAML text: nodes with their byte ranges and lines, for an edit in place and for
+//! the output of a template.
+//!
+//! It reads one document of plain structure. Anchors, aliases, merge keys and tags are refused by line:
+//! behind them one edited byte could change a value somewhere else. It must not know what the values mean.
+
+use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StructureStyle};
+use serde_json::{Map, Number, Value};
+
+/// One node of a document.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// What it is.
+    pub kind: Kind,
+    /// First byte; of a literal or folded scalar, of its content.
+    pub start: usize,
+    /// First byte behind it.
+    pub end: usize,
+    /// Line of the first byte, from 1.
+    pub line: u32,
+    /// Column of the first byte in characters, from 0.
+    pub column: usize,
+}
+
+/// What a node is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    /// A scalar's text and whether it stands without quotes or block indicator.
+    Scalar {
+        /// After escapes and folding.
+        text: String,
+        /// Without quotes or block indicator: only then it can be something else than a string.
+        plain: bool,
+    },
+    /// A sequence.
+    Sequence {
+        /// In `[ ]`.
+        flow: bool,
+        /// In order.
+        items: Vec<Node>,
+    },
+    /// A mapping.
+    Mapping {
+        /// In `{ }`.
+        flow: bool,
+        /// In order; keys are scalars and differ.
+        entries: Vec<(Node, Node)>,
+    },
+}
+
+/// Why a text cannot be read here.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refused {
+    /// From 1.
+    pub line: u32,
+    /// For a person.
+    pub why: String,
+}
+
+/// A text as read.
+#[derive(Debug, Clone)]
+pub struct Layout {
+    /// The one document; a null scalar for an empty text.
+    pub root: Node,
+    /// Lines that hold a comment.
+    pub comments: Vec<u32>,
+}
+
+/// Deepest nesting.
+const DEPTH: usize = 64;
+
+/// Reads one document.
+///
+/// # Errors
+/// It is no YAML, holds more than one document, an anchor, alias, merge key or tag, a key twice, a key that
+/// is no scalar, or nests deeper than 64 levels.
+pub fn read(text: &str) -> Result<Layout, Refused> {
+    let mut options = Options::default();
+    options.strict_indentation = true;
+    let mut reader = Reader { parser: Parser::new_from_str_with_options(text, options), comments: Vec::new() };
+    let mut root = None;
+    loop {
+        let (event, span) = reader.next()?;
+        match event {
+            Event::StreamEnd => break,
+            Event::StreamStart | Event::DocumentEnd => {}
+            Event::DocumentStart(..) if root.is_some() => {
+                return Err(refused(&span, "a second document begins here"));
+            }
+            Event::DocumentStart(..) => {}
+            event => root = Some(reader.node(event, span, 0)?),
+        }
+    }
+    let root = root.unwrap_or(Node {
+        kind: Kind::Scalar { text: String::new(), plain: true },
+        start: 0,
+        end: 0,
+        line: 1,
+        column: 0,
+    });
+    Ok(Layout { root, comments: reader.comments })
+}
+
+fn refused(span: &Span, why: impl Into<String>) -> Refused {
+    Refused { line: u32::try_from(span.start.line()).unwrap_or(u32::MAX), why: why.into() }
+}
+
+struct Reader<'a> {
+    parser: Parser<'a, granit_parser::StrInput<'a>>,
+    comments: Vec<u32>,
+}
+
+impl<'a> Reader<'a> {
+    /// The next event that is no comment.
+    fn next(&mut self) -> Result<(Event<'a>, Span), Refused> {
+        loop {
+            match self.parser.next_event() {
+                Some(Ok((Event::Comment(..), span))) => self.comments.push(refused(&span, "").line),
+                Some(Ok(found)) => return Ok(found),
+                Some(Err(error)) => {
+                    let line = u32::try_from(error.marker().line()).unwrap_or(u32::MAX);
+                    return Err(Refused { line, why: error.info() });
+                }
+                None => return Ok((Event::StreamEnd, Span::default())),
+            }
+        }
+    }
+
+    fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Refused> {
+        if event.anchor_id().is_some() || event.is_alias() {
+            return Err(refused(&span, "it holds an anchor or alias; write the values out"));
+        }
+        if event.tag().is_some() {
+            return Err(refused(&span, "it holds a tag (!…); write the value without one"));
+        }
+        if depth > DEPTH {
+            return Err(refused(&span, format!("it nests deeper than {DEPTH} levels")));
+        }
+        let range = span.byte_range().unwrap_or_default();
+        let mut node = Node {
+            kind: Kind::Scalar { text: String::new(), plain: true },
+            start: range.start,
+            end: range.end,
+            line: refused(&span, "").line,
+            column: span.start.col(),
+        };
+        match event {
+            Event::Scalar(text, style, ..) => {
+                node.kind = Kind::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain };
+            }
+            Event::SequenceStart(style, ..) => {
+                let mut items: Vec<Node> = Vec::new();
+                loop {
+                    let (event, span) = self.next()?;
+                    if event == Event::SequenceEnd {
+                        node.end = collection_end(style, &span, items.last(), node.end);
+                        break;
+                    }
+                    items.push(self.node(event, span, depth + 1)?);
+                }
+                node.kind = Kind::Sequence { flow: style == StructureStyle::Flow, items };
+            }
+            Event::MappingStart(style, ..) => {
+                let mut entries: Vec<(Node, Node)> = Vec::new();
+                loop {
+                    let (event, span) = self.next()?;
+                    if event == Event::MappingEnd {
+                        node.end = collection_end(style, &span, entries.last().map(|e| &e.1), node.end);
+                        break;
+                    }
+                    let key = self.node(event, span, depth + 1)?;
+                    self.check_key(&key, &entries)?;
+                    let (event, span) = self.next()?;
+                    let value = self.node(event, span, depth + 1)?;
+                    entries.push((key, value));
+                }
+                node.kind = Kind::Mapping { flow: style == StructureStyle::Flow, entries };
+            }
+            _ => return Err(refused(&span, "it is no plain YAML structure")),
+        }
+        Ok(node)
+    }
+
+    fn check_key(&self, key: &Node, entries: &[(Node, Node)]) -> Result<(), Refused> {
+        let Kind::Scalar { text, plain } = &key.kind else {
+            return Err(Refused { line: key.line, why: "a key must be a scalar".into() });
+        };
+        if *plain && text == "<<" {
+            return Err(Refused { line: key.line, why: "it holds a merge key (<<); write the values out".into() });
+        }
+        if entries.iter().any(|(k, _)| k.text() == Some(text)) {
+            return Err(Refused { line: key.line, why: format!("the key {text:?} stands here a second time") });
+        }
+        Ok(())
+    }
+}
+
+/// A flow collection ends with its bracket, a block collection with its last child.
+fn collection_end(style: StructureStyle, end: &Span, last: Option<&Node>, start: usize) -> usize {
+    match style {
+        StructureStyle::Flow => end.byte_range().map_or(start, |r| r.end),
+        StructureStyle::Block => last.map_or(start, |n| n.end.max(start)),
+    }
+}
+
+impl Node {
+    /// A scalar's text.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match &self.kind {
+            Kind::Scalar { text, .. } => Some(text),
+            Kind::Sequence { .. } | Kind::Mapping { .. } => None,
+        }
+    }
+
+    /// The entries of a mapping; none for anything else.
+    #[must_use]
+    pub fn entries(&self) -> &[(Node, Node)] {
+        match &self.kind {
+            Kind::Mapping { entries, .. } => entries,
+            Kind::Scalar { .. } | Kind::Sequence { .. } => &[],
+        }
+    }
+
+    /// The entry of this key.
+    #[must_use]
+    pub fn entry(&self, key: &str) -> Option<&(Node, Node)> {
+        self.entries().iter().find(|(k, _)| k.text() == Some(key))
+    }
+
+    /// Whether it is a mapping or sequence in block style.
+    #[must_use]
+    pub fn is_block(&self) -> bool {
+        matches!(self.kind, Kind::Sequence { flow: false, .. } | Kind::Mapping { flow: false, .. })
+    }
+
+    /// The deepest node on `path` (keys, and indices of sequences) that is there, with its key's line where it has one.
+    #[must_use]
+    pub fn line_of(&self, path: &[String]) -> u32 {
+        let Some((first, rest)) = path.split_first() else { return self.line };
+        match &self.kind {
+            Kind::Scalar { .. } => self.line,
+            Kind::Sequence { items, .. } => {
+                first.parse::<usize>().ok().and_then(|i| items.get(i)).map_or(self.line, |n| n.line_of(rest))
+            }
+            Kind::Mapping { entries, .. } => match entries.iter().find(|(k, _)| k.text() == Some(first)) {
+                Some((key, _)) if rest.is_empty() => key.line,
+                // The value of `key:` begins a line below it where it is a block: what is missing in it is missed at its key.
+                Some((key, value)) if value.step(&rest[0]).is_none() => key.line,
+                Some((_, value)) => value.line_of(rest),
+                None => self.line,
+            },
+        }
+    }
+
+    fn step(&self, part: &str) -> Option<&Node> {
+        match &self.kind {
+            Kind::Scalar { .. } => None,
+            Kind::Sequence { items, .. } => part.parse::<usize>().ok().and_then(|i| items.get(i)),
+            Kind::Mapping { .. } => self.entry(part).map(|(_, v)| v),
+        }
+    }
+
+    /// The value: bare `true`, `false`, `null`, `~`, nothing and decimal integers are what they look like,
+    /// every other scalar is a string with exactly its characters.
+    #[must_use]
+    pub fn value(&self) -> Value {
+        match &self.kind {
+            Kind::Scalar { text, plain } => scalar_value(text, *plain),
+            Kind::Sequence { items, .. } => Value::Array(items.iter().map(Self::value).collect()),
+            Kind::Mapping { entries, .. } => {
+                let mut map = Map::with_capacity(entries.len());
+                for (key, value) in entries {
+                    map.insert(key.text().unwrap_or_default().to_owned(), value.value());
+                }
+                Value::Object(map)
+            }
+        }
+    }
+}
+
+/// What a scalar means: see [`Node::value`].
+#[must_use]
+pub fn scalar_value(text: &str, plain: bool) -> Value {
+    if !plain {
+        return Value::String(text.to_owned());
+    }
+    match text {
+        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
+        "true" | "True" | "TRUE" => Value::Bool(true),
+        "false" | "False" | "FALSE" => Value::Bool(false),
+        _ => integer(text).map_or_else(|| Value::String(text.to_owned()), Value::Number),
+    }
+}
+
+/// `0`, `-7`, `64`: no sign but minus, no leading zero, no underscore (those are strings or octal to somebody).
+fn integer(text: &str) -> Option<Number> {
+    let digits = text.strip_prefix('-').unwrap_or(text);
+    let canonical = digits == "0" || (!digits.starts_with('0') && !digits.is_empty());
+    if !canonical || text == "-0" || !digits.bytes().all(|b| b.is_ascii_digit()) {
+        return None;
+    }
+    text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn ranges_are_bytes() {
+        let text = "\u{feff}# é\na: \"é\" # c\nb:\n  c: |\n    x\n    y\n  d: [1, {e: 2}]\nf: x\n";
+        let layout = read(text).unwrap();
+        let of = |n: &Node| text[n.start..n.end].to_owned();
+        assert_eq!(of(&layout.root.entry("a").unwrap().1), "\"é\"");
+        let b = &layout.root.entry("b").unwrap().1;
+        assert_eq!((b.line, b.column), (4, 2));
+        assert_eq!(of(&b.entry("c").unwrap().1).trim_end(), "x\n    y", "behind the indicator");
+        assert_eq!(of(&b.entry("d").unwrap().1), "[1, {e: 2}]");
+        assert!(of(b).starts_with("c:") && of(b).ends_with("{e: 2}]"));
+        assert_eq!(of(&layout.root.entry("f").unwrap().1), "x");
+        assert_eq!(layout.comments, [1, 2]);
+    }
+
+    #[test]
+    fn values_are_exact() {
+        let text = "a: 1.10\nb: 012\nc: no\nd: ~\ne: 7\nf: -0\ng: '7'\nh:\ni: true\nj: 0x1\nk: +1\nl: 18446744073709551615\nm: 99999999999999999999\n";
+        let value = read(text).unwrap().root.value();
+        assert_eq!(
+            value,
+            serde_json::json!({"a": "1.10", "b": "012", "c": "no", "d": null, "e": 7, "f": "-0", "g": "7", "h": null,
+                "i": true, "j": "0x1", "k": "+1", "l": 18_446_744_073_709_551_615_u64, "m": "99999999999999999999"})
+        );
+    }
+
+    #[test]
+    fn what_hides_values_is_refused_by_line() {
+        for (text, line) in [
+            ("a: &x 1\nb: *x\n", 1),
+            ("a: 1\nb: *x\n", 2),
+            ("a: 1\n<<: {b: 1}\n", 2),
+            ("a: !!str 1\n", 1),
+            ("a: 1\nb: 2\na: 3\n", 3),
+            ("a: 1\n---\nb: 1\n", 2),
+            ("a: 1\n? [x]\n: 2\n", 2),
+            ("a: [1\nb: 2\n", 2),
+        ] {
+            let refused = read(text).unwrap_err();
+            assert_eq!(refused.line, line, "{text:?}: {}", refused.why);
+        }
+        assert!(read(&"[".repeat(80)).is_err());
+        assert_eq!(read("").unwrap().root.value(), Value::Null);
+    }
+}

@@ -1,0 +1,393 @@
+//! A Serving's file: written from its template once, edited in place ever after.
+//!
+//! What stands before `status:` belongs to people and stays byte for byte, but for the two values that the
+//! verbs change. Inside `status:`, members and history entries that did not change keep their text.
+
+use crate::error::{At, Failure, Kind as FailureKind};
+use crate::model::id::{EnvironmentName, OrderRef, PreparationName};
+use crate::model::naming;
+use crate::model::plan::ServingState;
+use crate::model::serving::{Requested, ServingStatus};
+use crate::model::world::ServingFile;
+use crate::render::application::unreadable;
+use crate::render::layout::{self, Kind, Node};
+use crate::render::{context, status, template::Template};
+use crate::yaml::emit;
+use serde_json::{Map, Value, json};
+use std::ops::Range;
+
+/// Where an override stands in the GitOps repository.
+pub const TEMPLATE: &str = "templates/serving.yaml";
+/// The built-in template.
+pub const BUILT_IN: &str = include_str!("../../templates/serving.yaml");
+
+/// Compiles the repository's template, or the built-in one where it has none.
+///
+/// # Errors
+/// As [`Template::compile`].
+pub fn template(overridden: Option<&str>) -> Result<Template, Failure> {
+    Template::compile(TEMPLATE, overridden.unwrap_or(BUILT_IN))
+}
+
+/// The file of a Serving that is not there yet.
+///
+/// # Errors
+/// The template fails, or gives something else than this Serving: with its line and the Order.
+pub fn create(
+    template: &Template,
+    order: &OrderRef,
+    state: &ServingState,
+    environment: Option<&EnvironmentName>,
+    argocd_namespace: &str,
+    requested: Option<&Requested>,
+) -> Result<String, Failure> {
+    let what = format!("Order {order}");
+    let context = context::of_serving(order, state, environment, argocd_namespace);
+    let mut value = template.render(&context).map_err(|f| f.of(what.clone()))?;
+    admit(&value, order, state).map_err(|(path, why)| {
+        Failure::input("template-refused", why)
+            .at(template.at(&context, &path))
+            .of(what.clone())
+            .field(path.join("."))
+    })?;
+    if let (Some(requested), Some(spec)) = (requested, value.get_mut("spec").and_then(Value::as_object_mut)) {
+        spec.insert("requested".into(), typed(requested)?);
+    }
+    let status = typed(&state.status)?;
+    if let (Some(root), false) = (value.as_object_mut(), state.status == ServingStatus::default()) {
+        root.insert("status".into(), status);
+    }
+    let text = format!("{}{}", template.head(), emit::document(&value));
+    check(&text, &value, &naming::serving_path(order))?;
+    Ok(text)
+}
+
+/// What a new Serving may be: ours, with labels and annotations that the template adds.
+fn admit(value: &Value, order: &OrderRef, state: &ServingState) -> Result<(), (Vec<String>, String)> {
+    let preparation = state.preparation_name.as_ref().map_or("", |n| n.as_str());
+    let wanted = [
+        ("/apiVersion", naming::API_VERSION),
+        ("/kind", "Serving"),
+        ("/metadata/name", order.name.as_str()),
+        ("/metadata/namespace", order.namespace.as_str()),
+        ("/metadata/creationTimestamp", &state.created.to_string()),
+        ("/spec/orderName", order.name.as_str()),
+        ("/spec/preparationName", preparation),
+    ];
+    let path = |pointer: &str| pointer[1..].split('/').map(ToOwned::to_owned).collect::<Vec<_>>();
+    for (pointer, wanted) in wanted {
+        let found = value.pointer(pointer);
+        if found.and_then(Value::as_str) != Some(wanted) {
+            let found = found.map_or("missing".to_owned(), Value::to_string);
+            return Err((path(pointer), format!("it must be {wanted:?}, and is {found}")));
+        }
+    }
+    let known: [(&str, &[&str]); 3] = [
+        ("", &["apiVersion", "kind", "metadata", "spec"]),
+        ("/metadata", &["name", "namespace", "creationTimestamp", "labels", "annotations"]),
+        ("/spec", &["orderName", "preparationName"]),
+    ];
+    for (pointer, known) in known {
+        let keys = value.pointer(pointer).and_then(Value::as_object).into_iter().flat_map(Map::keys);
+        for key in keys.filter(|k| !known.contains(&k.as_str())) {
+            return Err((path(&format!("{pointer}/{key}")), "it is not allowed here".into()));
+        }
+    }
+    for pointer in ["/metadata/labels", "/metadata/annotations"] {
+        match value.pointer(pointer) {
+            None => {}
+            Some(Value::Object(map)) if map.values().all(Value::is_string) => {}
+            Some(_) => return Err((path(pointer), "it must be a mapping of strings".into())),
+        }
+    }
+    Ok(())
+}
+
+/// The file with a new `status`, and `spec.preparationName` where it differs; the same text where nothing does.
+///
+/// # Errors
+/// The file is broken, or written so that it cannot be edited in place; it names the line. Nothing is to be written then.
+pub fn update(file: &ServingFile, state: &ServingState) -> Result<String, Failure> {
+    let serving = file.serving.as_ref().map_err(Clone::clone)?;
+    let edit = Edit::of(&file.text, &file.path)?;
+    let raw = edit.root.entry("status").map_or(Value::Null, |(_, v)| v.value());
+    let raw = if raw.is_null() { json!({}) } else { raw };
+    let status = status::merge(&raw, &typed(&serving.status)?, &typed(&state.status)?);
+    edit.preparation(state.preparation_name.as_ref())?.status(status)?.finish()
+}
+
+/// The file with a person's intent: `spec.preparationName` and `spec.requested`, nothing else changed.
+///
+/// # Errors
+/// The text is written so that it cannot be edited in place; it names the line.
+pub fn edit_intent(
+    text: &str,
+    path: &str,
+    preparation: Option<&PreparationName>,
+    requested: &Requested,
+) -> Result<String, Failure> {
+    Edit::of(text, path)?.preparation(preparation)?.requested(requested)?.finish()
+}
+
+fn typed(value: &impl serde::Serialize) -> Result<Value, Failure> {
+    serde_json::to_value(value).map_err(|e| Failure::new(FailureKind::Internal, "serving", e.to_string()))
+}
+
+/// Edits of one text, each a range and what stands there afterwards, and the value that shall come out.
+struct Edit<'a> {
+    text: &'a str,
+    path: &'a str,
+    root: Node,
+    wanted: Value,
+    changes: Vec<(Range<usize>, String)>,
+}
+
+impl<'a> Edit<'a> {
+    fn of(text: &'a str, path: &'a str) -> Result<Self, Failure> {
+        let read = layout::read(text).map_err(|refused| unreadable(path, &refused))?;
+        let edit = Self { text, path, wanted: read.root.value(), root: read.root, changes: Vec::new() };
+        edit.block(&edit.root, "")?;
+        Ok(edit)
+    }
+
+    /// A mapping that can be edited by lines.
+    fn block(&self, node: &Node, field: &str) -> Result<(), Failure> {
+        let Kind::Mapping { flow: false, entries } = &node.kind else {
+            return Err(self.cannot(node, field, "it must be a mapping in block style (one key per line)"));
+        };
+        for (key, _) in entries {
+            if !self.text[self.line_start(key.start)..key.start].trim_start_matches('\u{feff}').bytes().all(|b| b == b' ') {
+                return Err(self.cannot(key, field, "a key must stand alone on its line, indented by spaces"));
+            }
+        }
+        Ok(())
+    }
+
+    fn cannot(&self, node: &Node, field: &str, why: &str) -> Failure {
+        let at = At { file: self.path.to_owned(), line: Some(node.line), column: None };
+        let failure = Failure::input("cannot-edit", format!("it cannot be edited in place: {why}")).at(at);
+        if field.is_empty() { failure } else { failure.field(field) }
+    }
+
+    fn spec(&self) -> Result<&Node, Failure> {
+        let spec = self.root.entry("spec").ok_or_else(|| self.cannot(&self.root, "spec", "it has no spec"))?;
+        self.block(&spec.1, "spec")?;
+        Ok(&spec.1)
+    }
+
+    fn preparation(mut self, name: Option<&PreparationName>) -> Result<Self, Failure> {
+        const FIELD: &str = "spec.preparationName";
+        let name = name.map_or("", |n| n.as_str());
+        let spec = self.spec()?;
+        let Some((key, value)) = spec.entry("preparationName") else {
+            let Some((key, order)) = spec.entry("orderName") else {
+                return Err(self.cannot(spec, FIELD, "spec has no orderName to write it below"));
+            };
+            let at = self.line_end(order.end);
+            let line = format!("{}preparationName: {}\n", " ".repeat(key.column), emit::scalar(name));
+            return Ok(self.change(at..at, line, &["spec", "preparationName"], Value::from(name)));
+        };
+        let Some(found) = value.text() else {
+            return Err(self.cannot(value, FIELD, "it must be a string"));
+        };
+        if found == name {
+            return Ok(self);
+        }
+        let written = &self.text[value.start..value.end];
+        let range = if found.is_empty() && !written.starts_with(['"', '\'', '~']) {
+            let Some(colon) = self.text[key.end..].find(':') else {
+                return Err(self.cannot(value, FIELD, "its colon is not found"));
+            };
+            let behind = key.end + colon + 1;
+            behind..behind
+        } else if written.contains('\n') || value.line != key.line {
+            return Err(self.cannot(value, FIELD, "it must stand on the line of its key"));
+        } else {
+            value.start..value.end
+        };
+        let space = if range.is_empty() { " " } else { "" };
+        let text = format!("{space}{}", emit::scalar(name));
+        Ok(self.change(range, text, &["spec", "preparationName"], Value::from(name)))
+    }
+
+    fn requested(self, requested: &Requested) -> Result<Self, Failure> {
+        let spec = self.spec()?;
+        let value = typed(requested)?;
+        let range = match spec.entry("requested") {
+            Some((_, found)) if found.value() == value => return Ok(self),
+            Some((key, found)) => self.line_start(key.start)..self.line_end(found.end.max(key.end)),
+            None => {
+                let end = self.line_end(spec.end);
+                end..end
+            }
+        };
+        let column = spec.entries().first().map_or(2, |(key, _)| key.column);
+        let mut text = String::new();
+        emit::entry(&mut text, "requested", &value, column);
+        Ok(self.change(range, text, &["spec", "requested"], value))
+    }
+
+    fn status(self, status: Value) -> Result<Self, Failure> {
+        let Some((key, old)) = self.root.entry("status") else {
+            if status.as_object().is_none_or(Map::is_empty) {
+                return Ok(self);
+            }
+            let end = self.line_end(self.root.end);
+            let mut text = String::new();
+            emit::entry(&mut text, "status", &status, 0);
+            return Ok(self.change(end..end, text, &["status"], status));
+        };
+        if old.value() == status {
+            return Ok(self);
+        }
+        let range = self.line_start(key.start)..self.line_end(old.end.max(key.end));
+        let text = self.status_text(old, &status, range.end);
+        Ok(self.change(range, text, &["status"], status))
+    }
+
+    /// `status:` with the text of every member that did not change.
+    fn status_text(&self, old: &Node, status: &Value, end: usize) -> String {
+        let mut text = String::new();
+        let map = match status {
+            Value::Object(map) if !map.is_empty() && self.block(old, "status").is_ok() => map,
+            _ => {
+                emit::entry(&mut text, "status", status, 0);
+                return text;
+            }
+        };
+        let indent = old.entries().first().map_or(2, |(key, _)| key.column);
+        text.push_str("status:\n");
+        for (key, value) in map {
+            let members = old.entries();
+            let member = members.iter().position(|(k, _)| k.text() == Some(key));
+            let Some(i) = member else {
+                emit::entry(&mut text, key, value, indent);
+                continue;
+            };
+            let node = &members[i].1;
+            let upto = members.get(i + 1).map_or(end, |(next, _)| self.line_start(next.start));
+            if &node.value() == value {
+                self.copy(&mut text, self.line_start(members[i].0.start)..upto);
+            } else if let (Value::Array(items), Some(starts)) = (value, self.item_starts(node)) {
+                self.list_text(&mut text, key, items, (node, &starts, upto), indent);
+            } else {
+                emit::entry(&mut text, key, value, indent);
+            }
+        }
+        text
+    }
+
+    /// A list with the text of every item that did not change.
+    fn list_text(
+        &self,
+        text: &mut String,
+        key: &str,
+        items: &[Value],
+        (node, starts, end): (&Node, &[usize], usize),
+        indent: usize,
+    ) {
+        let Kind::Sequence { items: old, .. } = &node.kind else { return };
+        if items.is_empty() {
+            return emit::entry(text, key, &json!([]), indent);
+        }
+        let dash = self.text[starts[0]..].bytes().take_while(|b| *b == b' ').count();
+        text.push_str(&format!("{}{}:\n", " ".repeat(indent), emit::scalar(key)));
+        let mut used = vec![false; old.len()];
+        for item in items {
+            match (0..old.len()).find(|&i| !used[i] && &old[i].value() == item) {
+                Some(i) => {
+                    used[i] = true;
+                    self.copy(text, starts[i]..starts.get(i + 1).copied().unwrap_or(end));
+                }
+                None => emit::element(text, item, dash),
+            }
+        }
+    }
+
+    /// Where the lines of a block sequence's items begin; `None` where they cannot be taken line by line.
+    fn item_starts(&self, node: &Node) -> Option<Vec<usize>> {
+        let Kind::Sequence { flow: false, items } = &node.kind else { return None };
+        let starts: Option<Vec<usize>> = items
+            .iter()
+            .map(|item| {
+                let start = self.line_start(item.start);
+                self.text[start..item.start].trim_start_matches(' ').strip_prefix('-')?;
+                Some(start)
+            })
+            .collect();
+        starts.filter(|s| !s.is_empty())
+    }
+
+    fn copy(&self, text: &mut String, range: Range<usize>) {
+        text.push_str(&self.text[range].replace("\r\n", "\n"));
+        if !text.ends_with('\n') {
+            text.push('\n');
+        }
+    }
+
+    fn line_start(&self, at: usize) -> usize {
+        self.text[..at].rfind('\n').map_or(0, |i| i + 1)
+    }
+
+    /// Behind the newline of the line that holds the byte before `at`.
+    fn line_end(&self, at: usize) -> usize {
+        if at > 0 && self.text[..at].ends_with('\n') {
+            return at;
+        }
+        self.text[at..].find('\n').map_or(self.text.len(), |i| at + i + 1)
+    }
+
+    fn change(mut self, range: Range<usize>, text: String, path: &[&str], value: Value) -> Self {
+        let mut place = &mut self.wanted;
+        for key in path {
+            place = &mut place[*key];
+        }
+        *place = value;
+        self.changes.push((range, text));
+        self
+    }
+
+    /// Applies the edits, from the back, with the file's own line ends, and reads the result back.
+    fn finish(mut self) -> Result<String, Failure> {
+        let crlf = self.text.split_once('\n').is_some_and(|(first, _)| first.ends_with('\r'));
+        self.changes.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
+        let mut text = self.text.to_owned();
+        for (range, new) in &self.changes {
+            let new = if crlf { new.replace('\n', "\r\n") } else { new.clone() };
+            let unended = range.start == text.len() && !text.is_empty() && !text.ends_with('\n');
+            let gap = if unended { if crlf { "\r\n" } else { "\n" } } else { "" };
+            text.replace_range(range.clone(), &format!("{gap}{new}"));
+        }
+        if !self.changes.is_empty() {
+            check(&text, &self.wanted, self.path)?;
+        }
+        Ok(text)
+    }
+}
+
+/// Reads a text back with two readers: this crate's own, which must see exactly `wanted`, and a second one
+/// that shares no code with it and must agree.
+fn check(text: &str, wanted: &Value, path: &str) -> Result<(), Failure> {
+    let fault = |cause: String| Failure::new(FailureKind::Internal, "written-wrong", cause).at(At::file(path));
+    let read = layout::read(text).map_err(|r| fault(format!("line {} would not read back: {}", r.line, r.why)))?;
+    if &read.root.value() != wanted {
+        return Err(fault("what would be written reads back as something else".into()));
+    }
+    match serde_yaml::from_str::<Value>(text) {
+        Ok(second) if agrees(wanted, &second) => Ok(()),
+        Ok(_) => Err(fault("two YAML readers would read what is written differently".into())),
+        Err(error) => Err(fault(format!("a second YAML reader would refuse what is written: {error}"))),
+    }
+}
+
+/// The second reader makes numbers of some bare scalars that a person wrote and we keep as text.
+fn agrees(ours: &Value, theirs: &Value) -> bool {
+    match (ours, theirs) {
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len() && a.iter().all(|(k, v)| b.get(k).is_some_and(|w| agrees(v, w)))
+        }
+        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(v, w)| agrees(v, w)),
+        (Value::String(_), Value::Number(_)) => true,
+        (ours, theirs) => ours == theirs,
+    }
+}

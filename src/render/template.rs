@@ -1,0 +1,371 @@
+//! Templates whose values come out exact, whatever they hold and wherever they stand.
+//!
+//! While a template renders, every printed value is put aside and a token stands in its place: a few
+//! private-use characters that mean nothing to YAML. The text with its tokens is parsed, the tokens are
+//! replaced inside the parsed scalars, and the result is a value that `yaml::emit` writes. So `{{ x }}`,
+//! `"{{ x }}"`, a key, a block and a part of a string all give the exact text, and no value can end a scalar
+//! or begin another. Comments of a template are not kept, except those before its first line of content.
+//!
+//! Templates see what they are given and nothing else: no file, environment, network, include, and a
+//! bounded amount of work. It must not know what is rendered.
+
+use crate::error::{At, Failure};
+use crate::render::layout::{self, Kind, Node};
+use minijinja::syntax::SyntaxConfig;
+use minijinja::value::ValueKind;
+use minijinja::{AutoEscape, Environment, ErrorKind, Output, OutputSpan, State, UndefinedBehavior, Value};
+use serde_json::{Map, Value as Json};
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::{Arc, Mutex};
+
+/// Opens a token.
+const OPEN: char = '\u{E000}';
+/// Closes a token.
+const CLOSE: char = '\u{E001}';
+/// Digit 0 of a token's number; no ASCII digits, so that no filter with ordinary arguments can change one.
+const ZERO: u32 = 0xE010;
+
+/// Work a rendering may do: about as many instructions, or 64 bytes of text each.
+const FUEL: u64 = 50_000;
+/// Longest source, longest rendered text and most bytes of printed values.
+const BYTES: usize = 1024 * 1024;
+/// Most different shapes of one template that are kept parsed.
+const SHAPES: usize = 64;
+
+/// A compiled template.
+pub struct Template {
+    environment: Environment<'static>,
+    /// In the repository: `templates/application.yaml`.
+    file: String,
+    /// The comment lines before its content, with their newlines.
+    head: String,
+    /// Parsed output by its text with tokens: the same for all renderings that differ in values alone.
+    shapes: Mutex<HashMap<String, Arc<Shape>>>,
+}
+
+/// The values that were printed, in order; kept in minijinja's state.
+#[derive(Default)]
+struct Printed {
+    values: Vec<Json>,
+    bytes: usize,
+}
+
+/// A parsed output with slots for the values.
+#[derive(Debug)]
+enum Shape {
+    Fixed(Json),
+    /// A bare scalar that is one value and nothing else: it keeps its type.
+    Slot(usize),
+    Text(Vec<Part>),
+    Sequence(Vec<Shape>),
+    Mapping(Vec<(Vec<Part>, Shape)>),
+}
+
+#[derive(Debug)]
+enum Part {
+    Text(String),
+    Slot(usize),
+}
+
+impl Template {
+    /// Compiles `source`; `file` is what messages call it.
+    ///
+    /// # Errors
+    /// A syntax error with its line, a source over 1 MiB, or one that holds U+E000 to U+E019.
+    pub fn compile(file: &str, source: &str) -> Result<Self, Failure> {
+        let source = source.strip_prefix('\u{feff}').unwrap_or(source);
+        let reserved = |c: char| (OPEN..='\u{E019}').contains(&c);
+        if source.len() > BYTES {
+            return Err(Failure::input("template", "the template is longer than 1 MiB").at(At::file(file)));
+        }
+        if let Some(line) = source.lines().position(|l| l.contains(reserved)) {
+            let why = "the template holds a private-use character between U+E000 and U+E019";
+            return Err(Failure::input("template", why).at(line_at(file, line_number(line + 1))));
+        }
+        let mut environment = Environment::new();
+        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_fuel(Some(FUEL));
+        environment.set_recursion_limit(64);
+        environment.set_syntax(
+            SyntaxConfig::builder()
+                .trim_blocks(true)
+                .lstrip_blocks(true)
+                .keep_trailing_newline(true)
+                .build()
+                .map_err(|e| Failure::new(crate::error::Kind::Internal, "template", e.to_string()))?,
+        );
+        // What a macro or `{% set %}` block captured is template text with tokens in it ("safe"); everything
+        // else is a value. No filter may declare a value to be template text.
+        environment.set_auto_escape_callback(|_| AutoEscape::Custom("yaml".into()));
+        for filter in ["safe", "escape", "e"] {
+            environment.remove_filter(filter);
+        }
+        environment.remove_global("debug");
+        environment.set_formatter(put_aside);
+        environment
+            .add_template_owned(file.to_owned(), source.to_owned())
+            .map_err(|e| jinja_failure(file, source, &e))?;
+        let head = source.lines().take_while(|l| l.starts_with('#') && !l.contains("{{") && !l.contains("{%"));
+        let head = head.fold(String::new(), |text, line| text + line.trim_end() + "\n");
+        Ok(Self { environment, file: file.to_owned(), head, shapes: Mutex::new(HashMap::new()) })
+    }
+
+    /// What messages call it.
+    #[must_use]
+    pub fn file(&self) -> &str {
+        &self.file
+    }
+
+    /// The comment lines before its content, each with a newline.
+    #[must_use]
+    pub fn head(&self) -> &str {
+        &self.head
+    }
+
+    /// Renders the one document, every value exact.
+    ///
+    /// # Errors
+    /// A variable that does not exist, a null that is printed, too much work, output that is no plain YAML
+    /// document, a key that comes out twice: each with the template's line.
+    pub fn render(&self, context: &Value) -> Result<Json, Failure> {
+        let template = self.environment.get_template(&self.file);
+        let rendered = template.and_then(|t| t.render_captured(context.clone()));
+        let mut rendered = rendered.map_err(|e| self.failure(&e))?;
+        let text = rendered.output();
+        if text.len() > BYTES {
+            return Err(Failure::input("template", "the rendered text is longer than 1 MiB")
+                .at(At::file(self.file.clone())));
+        }
+        let shape = self.shape(text, context)?;
+        let printed = rendered.with_state_mut(|state| std::mem::take(printed(state)));
+        shape.fill(&printed.values).map_err(|key| {
+            Failure::input("template", format!("the key {key:?} comes out twice in one mapping"))
+                .at(At::file(self.file.clone()))
+        })
+    }
+
+    /// The template's line that gave the node on `path` of the output, as near as it can be told.
+    #[must_use]
+    pub fn at(&self, context: &Value, path: &[String]) -> At {
+        let template = self.environment.get_template(&self.file);
+        let Ok((text, spans)) = template.and_then(|t| t.render_with_spans(context.clone())) else {
+            return At::file(self.file.clone());
+        };
+        let Ok(read) = layout::read(&text) else { return At::file(self.file.clone()) };
+        self.source_at(&text, &spans, read.root.line_of(path))
+    }
+
+    fn shape(&self, text: &str, context: &Value) -> Result<Arc<Shape>, Failure> {
+        if let Some(shape) = lock(&self.shapes).get(text) {
+            return Ok(Arc::clone(shape));
+        }
+        let shape = layout::read(text).and_then(|read| Shape::of(&read.root)).map_err(|refused| {
+            let template = self.environment.get_template(&self.file);
+            let spans = template.and_then(|t| t.render_with_spans(context.clone()));
+            let at = match spans {
+                Ok((text, spans)) => self.source_at(&text, &spans, refused.line),
+                Err(_) => At::file(self.file.clone()),
+            };
+            Failure::input("template", format!("the output is no plain YAML document: {}", refused.why)).at(at)
+        })?;
+        let shape = Arc::new(shape);
+        let mut shapes = lock(&self.shapes);
+        if shapes.len() < SHAPES {
+            shapes.insert(text.to_owned(), Arc::clone(&shape));
+        }
+        Ok(shape)
+    }
+
+    /// The place in the template that wrote `line` of the output: its first piece that is no indentation.
+    fn source_at(&self, text: &str, spans: &[OutputSpan], line: u32) -> At {
+        let mut start = 0;
+        let mut shown = "";
+        for (number, content) in text.split_inclusive('\n').enumerate() {
+            if line_number(number + 1) == line {
+                shown = content;
+                break;
+            }
+            start += content.len();
+        }
+        let offset = start + (shown.len() - shown.trim_start().len());
+        let Some(span) = spans.iter().find(|s| s.output_range().contains(&offset)) else {
+            return At::file(self.file.clone());
+        };
+        let into = &text[span.output_range().start..offset];
+        let lines_in = match span.kind() {
+            minijinja::OutputSpanKind::Raw => into.matches('\n').count(),
+            _ => 0,
+        };
+        line_at(&self.file, line_number(span.line() + lines_in))
+    }
+
+    fn failure(&self, error: &minijinja::Error) -> Failure {
+        let template = self.environment.get_template(&self.file);
+        jinja_failure(&self.file, template.as_ref().map_or("", |t| t.source()), error)
+    }
+}
+
+impl std::fmt::Debug for Template {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Template").field("file", &self.file).finish_non_exhaustive()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
+fn line_number(line: usize) -> u32 {
+    u32::try_from(line).unwrap_or(u32::MAX)
+}
+
+fn line_at(file: &str, line: u32) -> At {
+    At { file: file.to_owned(), line: Some(line), column: None }
+}
+
+fn printed<'a>(state: &'a mut State) -> &'a mut Printed {
+    state.get_or_insert_extension_with(Printed::default)
+}
+
+/// minijinja's formatter: keeps the value and writes its token.
+fn put_aside(out: &mut Output, state: &mut State, value: &Value) -> Result<(), minijinja::Error> {
+    let wrong = |why: &'static str| Err(minijinja::Error::new(ErrorKind::InvalidOperation, why));
+    if value.is_safe() {
+        return Ok(out.write_str(value.as_str().unwrap_or_default())?);
+    }
+    let json = match value.kind() {
+        // Only what an `if` without `else` leaves out comes here; a variable that does not exist never does.
+        ValueKind::Undefined => return Ok(()),
+        ValueKind::None => return wrong("the value is null; print it inside {% if … %}, or as {{ … or \"\" }}"),
+        ValueKind::String => Json::String(value.as_str().unwrap_or_default().to_owned()),
+        ValueKind::Bool => Json::Bool(value.is_true()),
+        ValueKind::Number => value.as_i64().map_or_else(|| Json::String(value.to_string()), Json::from),
+        _ => return wrong("the value is a list or a mapping; print its members"),
+    };
+    let text = json.as_str().unwrap_or_default();
+    if text.contains(OPEN) {
+        return wrong("the value holds U+E000; a filter cannot change what a macro or a set block captured");
+    }
+    let printed = printed(state);
+    printed.bytes += text.len();
+    if printed.bytes > BYTES {
+        return wrong("the printed values are longer than 1 MiB");
+    }
+    let number = printed.values.len();
+    printed.values.push(json);
+    let mut token = String::from(OPEN);
+    for digit in number.to_string().bytes() {
+        token.extend(char::from_u32(ZERO + u32::from(digit - b'0')));
+    }
+    token.push(CLOSE);
+    Ok(out.write_str(&token)?)
+}
+
+/// A message with the template's line and, for a variable that does not exist, its name.
+fn jinja_failure(file: &str, source: &str, error: &minijinja::Error) -> Failure {
+    let mut cause = match error.kind() {
+        ErrorKind::UndefinedError => match error.range().and_then(|r| source.get(r)) {
+            Some(name) => format!("{} does not exist", name.trim()),
+            None => "a variable does not exist".to_owned(),
+        },
+        ErrorKind::OutOfFuel => "the template does more work than one file needs".to_owned(),
+        kind => error.detail().map_or_else(|| kind.to_string(), ToOwned::to_owned),
+    };
+    let mut inner = std::error::Error::source(error);
+    while let Some(error) = inner {
+        let _ = write!(cause, ": {error}");
+        inner = error.source();
+    }
+    let at = At { file: file.to_owned(), line: error.line().map(line_number), column: None };
+    Failure::input("template", cause).at(at)
+}
+
+impl Shape {
+    fn of(node: &Node) -> Result<Self, layout::Refused> {
+        let parts = |text: &str| {
+            Part::split(text).ok_or_else(|| layout::Refused {
+                line: node.line,
+                why: "a filter broke a value that a macro, a filter block or a set block captured".into(),
+            })
+        };
+        Ok(match &node.kind {
+            Kind::Scalar { text, plain } => match parts(text)?.as_slice() {
+                [] | [Part::Text(_)] => Self::Fixed(node.value()),
+                [Part::Slot(number)] if *plain => Self::Slot(*number),
+                _ => Self::Text(parts(text)?),
+            },
+            Kind::Sequence { items, .. } => {
+                Self::Sequence(items.iter().map(Self::of).collect::<Result<_, _>>()?)
+            }
+            Kind::Mapping { entries, .. } => Self::Mapping(
+                entries
+                    .iter()
+                    .map(|(key, value)| Ok((parts(key.text().unwrap_or_default())?, Self::of(value)?)))
+                    .collect::<Result<_, layout::Refused>>()?,
+            ),
+        })
+    }
+
+    /// # Errors
+    /// The key that comes out twice in one mapping.
+    fn fill(&self, values: &[Json]) -> Result<Json, String> {
+        Ok(match self {
+            Self::Fixed(value) => value.clone(),
+            Self::Slot(number) => values.get(*number).cloned().unwrap_or_default(),
+            Self::Text(parts) => Json::String(Part::join(parts, values)),
+            Self::Sequence(items) => {
+                Json::Array(items.iter().map(|i| i.fill(values)).collect::<Result<_, _>>()?)
+            }
+            Self::Mapping(entries) => {
+                let mut map = Map::with_capacity(entries.len());
+                for (key, value) in entries {
+                    let key = Part::join(key, values);
+                    if map.contains_key(&key) {
+                        return Err(key);
+                    }
+                    map.insert(key, value.fill(values)?);
+                }
+                Json::Object(map)
+            }
+        })
+    }
+}
+
+impl Part {
+    /// The text and tokens of a scalar; `None` where a token is broken.
+    fn split(text: &str) -> Option<Vec<Self>> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(|c| (OPEN..='\u{E019}').contains(&c)) {
+            if at > 0 {
+                parts.push(Self::Text(rest[..at].to_owned()));
+            }
+            let (digits, behind) = rest[at..].strip_prefix(OPEN)?.split_once(CLOSE)?;
+            let number = digits.chars().try_fold(0_usize, |n, c| {
+                let digit = u32::from(c).checked_sub(ZERO).filter(|d| *d < 10)?;
+                n.checked_mul(10)?.checked_add(digit as usize)
+            })?;
+            parts.push(Self::Slot(number));
+            rest = behind;
+        }
+        if !rest.is_empty() {
+            parts.push(Self::Text(rest.to_owned()));
+        }
+        Some(parts)
+    }
+
+    fn join(parts: &[Self], values: &[Json]) -> String {
+        parts.iter().fold(String::new(), |mut text, part| {
+            match part {
+                Self::Text(fixed) => text.push_str(fixed),
+                Self::Slot(number) => match values.get(*number) {
+                    Some(Json::String(value)) => text.push_str(value),
+                    Some(value) => text.push_str(&value.to_string()),
+                    None => {}
+                },
+            }
+            text
+        })
+    }
+}
