@@ -144,7 +144,8 @@ fn sync_options(policy: &Object) -> Result<(), Violation> {
     for (i, option) in options.iter().enumerate() {
         let name = option.split('=').next();
         if options[..i].iter().any(|o| o.split('=').next() == name) {
-            let mut violation = policy.wrong("syncOptions", format!("{option}: the option stands here twice"));
+            let mut violation =
+                policy.wrong("syncOptions", format!("{option}: the option stands here twice"));
             violation.path.push(i.to_string());
             return Err(violation);
         }
@@ -235,7 +236,8 @@ impl<'a> Object<'a> {
         match self.map.keys().find(|k| !known.contains(&k.as_str())) {
             None => Ok(()),
             Some(key) => {
-                Err(self.wrong(key, format!("it is not allowed here; what may stand here: {}", known.join(", "))))
+                Err(self
+                    .wrong(key, format!("it is not allowed here; what may stand here: {}", known.join(", "))))
             }
         }
     }

@@ -3,9 +3,10 @@
 use crate::error::{At, Failure, Kind};
 use crate::model::naming;
 use crate::model::plan::Pin;
+use crate::model::world::ApplicationFile;
 use crate::render::{admit, context, layout, template::Template};
-use crate::yaml::emit;
-use serde_json::Value;
+use crate::yaml::{emit, parse};
+use serde_json::{Map, Value};
 
 /// Where an override stands in the GitOps repository.
 pub const TEMPLATE: &str = "templates/application.yaml";
@@ -20,7 +21,35 @@ const LABEL: usize = 63;
 /// # Errors
 /// As [`Template::compile`].
 pub fn template(overridden: Option<&str>) -> Result<Template, Failure> {
-    Template::compile(TEMPLATE, overridden.unwrap_or(BUILT_IN))
+    match overridden {
+        Some(source) => Template::compile(TEMPLATE, source).map(Template::hashed),
+        None => Template::compile(TEMPLATE, BUILT_IN),
+    }
+}
+
+/// Annotation: which template of the repository a file was rendered from (none: the built-in one), so that
+/// a changed template is not taken for a hand edit.
+pub const TEMPLATE_HASH: &str = "delivery.kokumi.dev/template";
+/// Annotation of an Application that was taken over: its finalizers stay as they were found.
+pub const FINALIZERS: &str = "delivery.kokumi.dev/finalizers";
+/// The value of [`FINALIZERS`].
+const KEPT: &str = "kept";
+
+/// What an existing file of ours keeps, whatever the rule for new ones says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// Finalizers of an Application that was taken over.
+    pub finalizers: Option<Vec<String>>,
+}
+
+impl Keep {
+    /// What this file keeps.
+    #[must_use]
+    pub fn of(file: &ApplicationFile) -> Self {
+        let Ok(application) = &file.application else { return Self::default() };
+        let kept = application.metadata.annotations.get(FINALIZERS).is_some_and(|v| v == KEPT);
+        Self { finalizers: kept.then(|| application.metadata.finalizers.clone()) }
+    }
 }
 
 /// An Application as its file shall be.
@@ -37,7 +66,7 @@ pub struct Rendered {
 /// # Errors
 /// An Order or namespace name that no label can hold, a template that fails, or one whose output is not
 /// what was decided: with the template's line and the Order.
-pub fn render(template: &Template, pin: &Pin) -> Result<Rendered, Failure> {
+pub fn render(template: &Template, pin: &Pin, keep: &Keep) -> Result<Rendered, Failure> {
     let what = || format!("Order {}", pin.order);
     for (label, value) in admit::labels(pin) {
         if value.len() > LABEL {
@@ -49,14 +78,37 @@ pub fn render(template: &Template, pin: &Pin) -> Result<Rendered, Failure> {
         }
     }
     let context = context::of_application(pin);
-    let value = template.render(&context).map_err(|f| f.of(what()))?;
+    let mut value = template.render(&context).map_err(|f| f.of(what()))?;
     admit::application(&value, pin).map_err(|violation| {
         Failure::input("template-refused", violation.why.clone())
             .at(template.at(&context, &violation.path))
             .of(what())
             .field(violation.field())
     })?;
+    mark(&mut value, template, keep);
     Ok(Rendered { text: file(template.head(), &value), value })
+}
+
+/// Adds what the product itself remembers in the file.
+fn mark(value: &mut Value, template: &Template, keep: &Keep) {
+    let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        if let Some(hash) = template.hash() {
+            annotations.insert(TEMPLATE_HASH.into(), hash.into());
+        }
+        if keep.finalizers.is_some() {
+            annotations.insert(FINALIZERS.into(), KEPT.into());
+        }
+    }
+    match keep.finalizers.as_deref() {
+        None => {}
+        Some([]) => {
+            metadata.shift_remove("finalizers");
+        }
+        Some(list) => {
+            metadata.insert("finalizers".into(), list.into());
+        }
+    }
 }
 
 /// Parses a file back and compares it with what it shall say: asked of every file before it is written.
@@ -65,10 +117,10 @@ pub fn render(template: &Template, pin: &Pin) -> Result<Rendered, Failure> {
 /// They differ: a fault of ours, and nothing is written.
 pub fn check(text: &str, value: &Value, path: &str) -> Result<(), Failure> {
     let fault = |cause: String| Failure::new(Kind::Internal, "written-wrong", cause).at(At::file(path));
-    match layout::read(text) {
-        Ok(read) if &read.root.value() == value => Ok(()),
+    match parse::one(text) {
+        Ok(read) if &read.to_json() == value => Ok(()),
         Ok(_) => Err(fault("what would be written reads back as something else".into())),
-        Err(refused) => Err(fault(format!("what would be written does not read back: {}", refused.why))),
+        Err(error) => Err(fault(format!("what would be written does not read back: {error}"))),
     }
 }
 
@@ -79,28 +131,95 @@ fn file(head: &str, value: &Value) -> String {
     text
 }
 
-/// The file of an Application of ours without Argo CD's cascade finalizer; `None` where it has none.
+/// The file of an Application of ours that gives its workload to another one: without Argo CD's cascade
+/// finalizer, and marked, so that it can go once that is observed. The same text where it is so already.
 ///
 /// # Errors
-/// The file does not read as one plain document.
-pub fn detached(text: &str, path: &str) -> Result<Option<String>, Failure> {
-    let read = layout::read(text).map_err(|refused| unreadable(path, &refused))?;
-    let mut value = read.root.value();
-    let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) else { return Ok(None) };
-    let Some(Value::Array(list)) = metadata.get_mut("finalizers") else { return Ok(None) };
-    let before = list.len();
-    list.retain(|f| f.as_str() != Some(naming::FINALIZER));
-    if list.len() == before {
-        return Ok(None);
+/// The file does not read as one document.
+pub fn detached(text: &str, path: &str) -> Result<String, Failure> {
+    let mut value = parse::one(text).map_err(|e| e.failure(path))?.to_json();
+    let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) else {
+        return Err(Failure::input("wrong-type", "it has no metadata").at(At::file(path)));
+    };
+    let before = metadata.clone();
+    if let Some(Value::Array(list)) = metadata.get_mut("finalizers") {
+        list.retain(|f| f.as_str() != Some(naming::FINALIZER));
+        if list.is_empty() {
+            metadata.shift_remove("finalizers");
+        }
     }
-    if list.is_empty() {
-        metadata.shift_remove("finalizers");
+    let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Map::new()));
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.insert(naming::HANDED_OVER.into(), "true".into());
+    }
+    if *metadata == before {
+        return Ok(text.to_owned());
     }
     let head: String = text.split_inclusive('\n').take_while(|l| l.starts_with('#')).collect();
-    Ok(Some(file(&head, &value)))
+    let text = file(&head, &value);
+    check(&text, &value, path)?;
+    Ok(text)
 }
 
-pub(crate) fn unreadable(path: &str, refused: &layout::Refused) -> Failure {
-    let at = At { file: path.to_owned(), line: Some(refused.line), column: None };
-    Failure::input("unreadable", refused.why.clone()).at(at)
+/// The file of an Application that existed before and is opted in, as a whole ours; its finalizers stay.
+/// The inner error names what a person put there and would be lost: the Application is not taken over then.
+///
+/// # Errors
+/// The rendering fails.
+pub fn takeover(
+    template: &Template,
+    text: &str,
+    path: &str,
+    pin: &Pin,
+) -> Result<Result<String, Vec<String>>, Failure> {
+    let read = match layout::read(text) {
+        Ok(read) => read,
+        Err(refused) => return Ok(Err(vec![format!("line {} ({})", refused.line, refused.why)])),
+    };
+    let found = read.root.value();
+    let finalizers = match found.pointer("/metadata/finalizers") {
+        None => Vec::new(),
+        Some(list) => {
+            list.as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
+        }
+    };
+    let rendered = render(template, pin, &Keep { finalizers: Some(finalizers) })?;
+    let mut lost: Vec<String> =
+        read.comments.iter().map(|line| format!("the comment in line {line}")).collect();
+    losses(&found, &rendered.value, &mut Vec::new(), &mut lost);
+    if !lost.is_empty() {
+        return Ok(Err(lost));
+    }
+    check(&rendered.text, &rendered.value, path)?;
+    Ok(Ok(rendered.text))
+}
+
+/// What is deployed is ours to say; everything else that a person put there must come out of the rendering.
+const PINNED: [&str; 3] = ["spec.source.repoURL", "spec.source.targetRevision", "spec.source.path"];
+
+fn losses(found: &Value, rendered: &Value, path: &mut Vec<String>, lost: &mut Vec<String>) {
+    match (found, rendered) {
+        (Value::Object(a), Value::Object(b)) => {
+            for (key, value) in a {
+                path.push(key.clone());
+                losses(value, b.get(key).unwrap_or(&Value::Null), path, lost);
+                path.pop();
+            }
+        }
+        // Their order means nothing, and ours may say more.
+        (Value::Array(a), Value::Array(b)) => {
+            for (i, item) in a.iter().enumerate().filter(|(_, item)| !b.contains(item)) {
+                path.push(i.to_string());
+                lost.push(format!("{}: {item}", admit::field(path)));
+                path.pop();
+            }
+        }
+        (found, rendered) if found == rendered => {}
+        (found, _) => {
+            let field = admit::field(path);
+            if !PINNED.contains(&field.as_str()) {
+                lost.push(format!("{field}: {found}"));
+            }
+        }
+    }
 }

@@ -1,11 +1,12 @@
-//! Where things stand in a YAML text: nodes with their byte ranges and lines, for an edit in place and for
-//! the output of a template.
+//! Where things stand in a YAML text: nodes with their byte ranges, for an edit in place.
 //!
 //! It reads one document of plain structure. Anchors, aliases, merge keys and tags are refused by line:
 //! behind them one edited byte could change a value somewhere else. It must not know what the values mean.
 
+use crate::yaml::Position;
+use crate::yaml::node::{self, Style};
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StructureStyle};
-use serde_json::{Map, Number, Value};
+use serde_json::{Map, Value};
 
 /// One node of a document.
 #[derive(Debug, Clone, PartialEq)]
@@ -77,7 +78,8 @@ const DEPTH: usize = 64;
 pub fn read(text: &str) -> Result<Layout, Refused> {
     let mut options = Options::default();
     options.strict_indentation = true;
-    let mut reader = Reader { parser: Parser::new_from_str_with_options(text, options), comments: Vec::new() };
+    let mut reader =
+        Reader { parser: Parser::new_from_str_with_options(text, options), comments: Vec::new() };
     let mut root = None;
     loop {
         let (event, span) = reader.next()?;
@@ -186,10 +188,16 @@ impl<'a> Reader<'a> {
             return Err(Refused { line: key.line, why: "a key must be a scalar".into() });
         };
         if *plain && text == "<<" {
-            return Err(Refused { line: key.line, why: "it holds a merge key (<<); write the values out".into() });
+            return Err(Refused {
+                line: key.line,
+                why: "it holds a merge key (<<); write the values out".into(),
+            });
         }
         if entries.iter().any(|(k, _)| k.text() == Some(text)) {
-            return Err(Refused { line: key.line, why: format!("the key {text:?} stands here a second time") });
+            return Err(Refused {
+                line: key.line,
+                why: format!("the key {text:?} stands here a second time"),
+            });
         }
         Ok(())
     }
@@ -234,35 +242,7 @@ impl Node {
         matches!(self.kind, Kind::Sequence { flow: false, .. } | Kind::Mapping { flow: false, .. })
     }
 
-    /// The deepest node on `path` (keys, and indices of sequences) that is there, with its key's line where it has one.
-    #[must_use]
-    pub fn line_of(&self, path: &[String]) -> u32 {
-        let Some((first, rest)) = path.split_first() else { return self.line };
-        match &self.kind {
-            Kind::Scalar { .. } => self.line,
-            Kind::Sequence { items, .. } => {
-                first.parse::<usize>().ok().and_then(|i| items.get(i)).map_or(self.line, |n| n.line_of(rest))
-            }
-            Kind::Mapping { entries, .. } => match entries.iter().find(|(k, _)| k.text() == Some(first)) {
-                Some((key, _)) if rest.is_empty() => key.line,
-                // The value of `key:` begins a line below it where it is a block: what is missing in it is missed at its key.
-                Some((key, value)) if value.step(&rest[0]).is_none() => key.line,
-                Some((_, value)) => value.line_of(rest),
-                None => self.line,
-            },
-        }
-    }
-
-    fn step(&self, part: &str) -> Option<&Node> {
-        match &self.kind {
-            Kind::Scalar { .. } => None,
-            Kind::Sequence { items, .. } => part.parse::<usize>().ok().and_then(|i| items.get(i)),
-            Kind::Mapping { .. } => self.entry(part).map(|(_, v)| v),
-        }
-    }
-
-    /// The value: bare `true`, `false`, `null`, `~`, nothing and decimal integers are what they look like,
-    /// every other scalar is a string with exactly its characters.
+    /// The value, as [`node::Node::to_json`] has it.
     #[must_use]
     pub fn value(&self) -> Value {
         match &self.kind {
@@ -279,28 +259,11 @@ impl Node {
     }
 }
 
-/// What a scalar means: see [`Node::value`].
-#[must_use]
-pub fn scalar_value(text: &str, plain: bool) -> Value {
-    if !plain {
-        return Value::String(text.to_owned());
-    }
-    match text {
-        "" | "~" | "null" | "Null" | "NULL" => Value::Null,
-        "true" | "True" | "TRUE" => Value::Bool(true),
-        "false" | "False" | "FALSE" => Value::Bool(false),
-        _ => integer(text).map_or_else(|| Value::String(text.to_owned()), Value::Number),
-    }
-}
-
-/// `0`, `-7`, `64`: no sign but minus, no leading zero, no underscore (those are strings or octal to somebody).
-fn integer(text: &str) -> Option<Number> {
-    let digits = text.strip_prefix('-').unwrap_or(text);
-    let canonical = digits == "0" || (!digits.starts_with('0') && !digits.is_empty());
-    if !canonical || text == "-0" || !digits.bytes().all(|b| b.is_ascii_digit()) {
-        return None;
-    }
-    text.parse::<i64>().map(Number::from).or_else(|_| text.parse::<u64>().map(Number::from)).ok()
+/// One rule for what a scalar means: the reader's.
+fn scalar_value(text: &str, plain: bool) -> Value {
+    let style = if plain { Style::Plain } else { Style::Quoted };
+    let scalar = node::Value::Scalar(node::Scalar { text: text.to_owned(), style });
+    node::Node { value: scalar, at: Position { line: 1, column: 1 } }.to_json()
 }
 
 #[cfg(test)]

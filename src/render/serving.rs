@@ -9,10 +9,9 @@ use crate::model::naming;
 use crate::model::plan::ServingState;
 use crate::model::serving::{Requested, ServingStatus};
 use crate::model::world::ServingFile;
-use crate::render::application::unreadable;
 use crate::render::layout::{self, Kind, Node};
 use crate::render::{context, status, template::Template};
-use crate::yaml::emit;
+use crate::yaml::{emit, parse};
 use serde_json::{Map, Value, json};
 use std::ops::Range;
 
@@ -74,7 +73,7 @@ fn admit(value: &Value, order: &OrderRef, state: &ServingState) -> Result<(), (V
         ("/spec/orderName", order.name.as_str()),
         ("/spec/preparationName", preparation),
     ];
-    let path = |pointer: &str| pointer[1..].split('/').map(ToOwned::to_owned).collect::<Vec<_>>();
+    let path = |pointer: &str| pointer.split('/').skip(1).map(ToOwned::to_owned).collect::<Vec<String>>();
     for (pointer, wanted) in wanted {
         let found = value.pointer(pointer);
         if found.and_then(Value::as_str) != Some(wanted) {
@@ -89,8 +88,13 @@ fn admit(value: &Value, order: &OrderRef, state: &ServingState) -> Result<(), (V
     ];
     for (pointer, known) in known {
         let keys = value.pointer(pointer).and_then(Value::as_object).into_iter().flat_map(Map::keys);
-        for key in keys.filter(|k| !known.contains(&k.as_str())) {
-            return Err((path(&format!("{pointer}/{key}")), "it is not allowed here".into()));
+        if let Some(key) = keys.into_iter().find(|k| !known.contains(&k.as_str())) {
+            let mut place = path(pointer);
+            place.push(key.clone());
+            return Err((
+                place,
+                format!("it is not allowed here; what may stand here: {}", known.join(", ")),
+            ));
         }
     }
     for pointer in ["/metadata/labels", "/metadata/annotations"] {
@@ -144,7 +148,10 @@ struct Edit<'a> {
 
 impl<'a> Edit<'a> {
     fn of(text: &'a str, path: &'a str) -> Result<Self, Failure> {
-        let read = layout::read(text).map_err(|refused| unreadable(path, &refused))?;
+        let read = layout::read(text).map_err(|refused| {
+            let at = At { file: path.to_owned(), line: Some(refused.line), column: None };
+            Failure::input("cannot-edit", format!("it cannot be edited in place: {}", refused.why)).at(at)
+        })?;
         let edit = Self { text, path, wanted: read.root.value(), root: read.root, changes: Vec::new() };
         edit.block(&edit.root, "")?;
         Ok(edit)
@@ -156,8 +163,16 @@ impl<'a> Edit<'a> {
             return Err(self.cannot(node, field, "it must be a mapping in block style (one key per line)"));
         };
         for (key, _) in entries {
-            if !self.text[self.line_start(key.start)..key.start].trim_start_matches('\u{feff}').bytes().all(|b| b == b' ') {
-                return Err(self.cannot(key, field, "a key must stand alone on its line, indented by spaces"));
+            if !self.text[self.line_start(key.start)..key.start]
+                .trim_start_matches('\u{feff}')
+                .bytes()
+                .all(|b| b == b' ')
+            {
+                return Err(self.cannot(
+                    key,
+                    field,
+                    "a key must stand alone on its line, indented by spaces",
+                ));
             }
         }
         Ok(())
@@ -170,12 +185,13 @@ impl<'a> Edit<'a> {
     }
 
     fn spec(&self) -> Result<&Node, Failure> {
-        let spec = self.root.entry("spec").ok_or_else(|| self.cannot(&self.root, "spec", "it has no spec"))?;
+        let spec =
+            self.root.entry("spec").ok_or_else(|| self.cannot(&self.root, "spec", "it has no spec"))?;
         self.block(&spec.1, "spec")?;
         Ok(&spec.1)
     }
 
-    fn preparation(mut self, name: Option<&PreparationName>) -> Result<Self, Failure> {
+    fn preparation(self, name: Option<&PreparationName>) -> Result<Self, Failure> {
         const FIELD: &str = "spec.preparationName";
         let name = name.map_or("", |n| n.as_str());
         let spec = self.spec()?;
@@ -368,9 +384,11 @@ impl<'a> Edit<'a> {
 /// Reads a text back with two readers: this crate's own, which must see exactly `wanted`, and a second one
 /// that shares no code with it and must agree.
 fn check(text: &str, wanted: &Value, path: &str) -> Result<(), Failure> {
-    let fault = |cause: String| Failure::new(FailureKind::Internal, "written-wrong", cause).at(At::file(path));
-    let read = layout::read(text).map_err(|r| fault(format!("line {} would not read back: {}", r.line, r.why)))?;
-    if &read.root.value() != wanted {
+    let fault =
+        |cause: String| Failure::new(FailureKind::Internal, "written-wrong", cause).at(At::file(path));
+    let read =
+        parse::one(text).map_err(|e| fault(format!("what would be written does not read back: {e}")))?;
+    if &read.to_json() != wanted {
         return Err(fault("what would be written reads back as something else".into()));
     }
     match serde_yaml::from_str::<Value>(text) {
@@ -386,7 +404,9 @@ fn agrees(ours: &Value, theirs: &Value) -> bool {
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len() && a.iter().all(|(k, v)| b.get(k).is_some_and(|w| agrees(v, w)))
         }
-        (Value::Array(a), Value::Array(b)) => a.len() == b.len() && a.iter().zip(b).all(|(v, w)| agrees(v, w)),
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(v, w)| agrees(v, w))
+        }
         (Value::String(_), Value::Number(_)) => true,
         (ours, theirs) => ours == theirs,
     }

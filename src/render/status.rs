@@ -27,7 +27,11 @@ pub fn merge(raw: &Value, old: &Value, new: &Value) -> Value {
 }
 
 /// Raw's order; a new member stands behind the one that it follows in `new`.
-fn merge_maps(raw: &Map<String, Value>, old: &Map<String, Value>, new: &Map<String, Value>) -> Map<String, Value> {
+fn merge_maps(
+    raw: &Map<String, Value>,
+    old: &Map<String, Value>,
+    new: &Map<String, Value>,
+) -> Map<String, Value> {
     let mut merged: Vec<(&String, Value)> = Vec::with_capacity(raw.len() + 1);
     for (key, value) in raw {
         match (old.get(key), new.get(key)) {

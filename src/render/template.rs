@@ -10,7 +10,9 @@
 //! bounded amount of work. It must not know what is rendered.
 
 use crate::error::{At, Failure};
-use crate::render::layout::{self, Kind, Node};
+use crate::model::id::Digest;
+use crate::yaml::node::{Node, Style, Value as Tree};
+use crate::yaml::{Error, parse};
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, ErrorKind, Output, OutputSpan, State, UndefinedBehavior, Value};
@@ -40,6 +42,8 @@ pub struct Template {
     file: String,
     /// The comment lines before its content, with their newlines.
     head: String,
+    /// The first 12 hex digits of the source's SHA-256, where asked for.
+    hash: Option<String>,
     /// Parsed output by its text with tokens: the same for all renderings that differ in values alone.
     shapes: Mutex<HashMap<String, Arc<Shape>>>,
 }
@@ -106,9 +110,25 @@ impl Template {
         environment
             .add_template_owned(file.to_owned(), source.to_owned())
             .map_err(|e| jinja_failure(file, source, &e))?;
-        let head = source.lines().take_while(|l| l.starts_with('#') && !l.contains("{{") && !l.contains("{%"));
+        let head =
+            source.lines().take_while(|l| l.starts_with('#') && !l.contains("{{") && !l.contains("{%"));
         let head = head.fold(String::new(), |text, line| text + line.trim_end() + "\n");
-        Ok(Self { environment, file: file.to_owned(), head, shapes: Mutex::new(HashMap::new()) })
+        Ok(Self { environment, file: file.to_owned(), head, hash: None, shapes: Mutex::new(HashMap::new()) })
+    }
+
+    /// The same template, remembering a hash of its source.
+    #[must_use]
+    pub fn hashed(mut self) -> Self {
+        let source =
+            self.environment.get_template(&self.file).map(|t| Digest::of(t.source().as_bytes()).short());
+        self.hash = source.ok();
+        self
+    }
+
+    /// The hash, for a template that remembers one.
+    #[must_use]
+    pub fn hash(&self) -> Option<&str> {
+        self.hash.as_deref()
     }
 
     /// What messages call it.
@@ -152,22 +172,24 @@ impl Template {
         let Ok((text, spans)) = template.and_then(|t| t.render_with_spans(context.clone())) else {
             return At::file(self.file.clone());
         };
-        let Ok(read) = layout::read(&text) else { return At::file(self.file.clone()) };
-        self.source_at(&text, &spans, read.root.line_of(path))
+        match parse::one(&text) {
+            Ok(root) => self.source_at(&text, &spans, line_of(&root, path)),
+            Err(_) => At::file(self.file.clone()),
+        }
     }
 
     fn shape(&self, text: &str, context: &Value) -> Result<Arc<Shape>, Failure> {
         if let Some(shape) = lock(&self.shapes).get(text) {
             return Ok(Arc::clone(shape));
         }
-        let shape = layout::read(text).and_then(|read| Shape::of(&read.root)).map_err(|refused| {
+        let shape = parse::one(text).and_then(|root| Shape::of(&root)).map_err(|error| {
             let template = self.environment.get_template(&self.file);
             let spans = template.and_then(|t| t.render_with_spans(context.clone()));
             let at = match spans {
-                Ok((text, spans)) => self.source_at(&text, &spans, refused.line),
+                Ok((text, spans)) => self.source_at(&text, &spans, error.at.line),
                 Err(_) => At::file(self.file.clone()),
             };
-            Failure::input("template", format!("the output is no plain YAML document: {}", refused.why)).at(at)
+            Failure::input("template", format!("its output {}", error.cause)).at(at)
         })?;
         let shape = Arc::new(shape);
         let mut shapes = lock(&self.shapes);
@@ -237,7 +259,9 @@ fn put_aside(out: &mut Output, state: &mut State, value: &Value) -> Result<(), m
     let json = match value.kind() {
         // Only what an `if` without `else` leaves out comes here; a variable that does not exist never does.
         ValueKind::Undefined => return Ok(()),
-        ValueKind::None => return wrong("the value is null; print it inside {% if … %}, or as {{ … or \"\" }}"),
+        ValueKind::None => {
+            return wrong("the value is null; print it inside {% if … %}, or as {{ … or \"\" }}");
+        }
         ValueKind::String => Json::String(value.as_str().unwrap_or_default().to_owned()),
         ValueKind::Bool => Json::Bool(value.is_true()),
         ValueKind::Number => value.as_i64().map_or_else(|| Json::String(value.to_string()), Json::from),
@@ -281,28 +305,41 @@ fn jinja_failure(file: &str, source: &str, error: &minijinja::Error) -> Failure 
     Failure::input("template", cause).at(at)
 }
 
+/// The line of the deepest node on `path` (keys, and indices of lists) that is there; of a member, its key's.
+fn line_of(root: &Node, path: &[String]) -> u32 {
+    let mut line = root.at.line;
+    let mut here = root;
+    for part in path {
+        let pair = here.pairs().iter().find(|p| &p.key == part);
+        let item = part.parse::<usize>().ok().and_then(|i| here.items().get(i));
+        let Some((next, at)) = pair.map(|p| (&p.value, p.at)).or(item.map(|i| (i, i.at))) else { break };
+        line = at.line;
+        here = next;
+    }
+    line
+}
+
 impl Shape {
-    fn of(node: &Node) -> Result<Self, layout::Refused> {
+    fn of(node: &Node) -> Result<Self, Error> {
         let parts = |text: &str| {
-            Part::split(text).ok_or_else(|| layout::Refused {
-                line: node.line,
-                why: "a filter broke a value that a macro, a filter block or a set block captured".into(),
-            })
+            let cause = "has a value that was captured by a macro or block and then broken by a filter";
+            Part::split(text).ok_or_else(|| Error::new("template", node.at, cause))
         };
-        Ok(match &node.kind {
-            Kind::Scalar { text, plain } => match parts(text)?.as_slice() {
-                [] | [Part::Text(_)] => Self::Fixed(node.value()),
-                [Part::Slot(number)] if *plain => Self::Slot(*number),
-                _ => Self::Text(parts(text)?),
-            },
-            Kind::Sequence { items, .. } => {
-                Self::Sequence(items.iter().map(Self::of).collect::<Result<_, _>>()?)
+        Ok(match &node.value {
+            Tree::Scalar(scalar) if scalar.style == Style::Tagged => {
+                return Err(Error::new("template", node.at, "has a tag (!…) that means nothing here"));
             }
-            Kind::Mapping { entries, .. } => Self::Mapping(
-                entries
+            Tree::Scalar(scalar) => match parts(&scalar.text)?.as_slice() {
+                [] | [Part::Text(_)] => Self::Fixed(node.to_json()),
+                [Part::Slot(number)] if scalar.style == Style::Plain => Self::Slot(*number),
+                _ => Self::Text(parts(&scalar.text)?),
+            },
+            Tree::Sequence(items) => Self::Sequence(items.iter().map(Self::of).collect::<Result<_, _>>()?),
+            Tree::Mapping(pairs) => Self::Mapping(
+                pairs
                     .iter()
-                    .map(|(key, value)| Ok((parts(key.text().unwrap_or_default())?, Self::of(value)?)))
-                    .collect::<Result<_, layout::Refused>>()?,
+                    .map(|pair| Ok((parts(&pair.key)?, Self::of(&pair.value)?)))
+                    .collect::<Result<_, Error>>()?,
             ),
         })
     }

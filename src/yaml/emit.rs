@@ -178,28 +178,8 @@ fn is_plain(text: &str) -> bool {
     let simple = bytes.iter().enumerate().all(|(i, &b)| match b {
         b':' => bytes.get(i + 1) != Some(&b' '),
         b'#' => bytes[i - 1] != b' ',
-        b' '
-        | b'_'
-        | b'-'
-        | b'.'
-        | b'/'
-        | b'@'
-        | b'='
-        | b'+'
-        | b'('
-        | b')'
-        | b';'
-        | b'\''
-        | b'<'
-        | b'>'
-        | b'*'
-        | b'&'
-        | b'!'
-        | b'?'
-        | b'%'
-        | b'~'
-        | b'$'
-        | b'^' => true,
+        b' ' | b'_' | b'-' | b'.' | b'/' | b'@' | b'=' | b'+' | b'(' | b')' | b';' | b'\'' | b'<' | b'>'
+        | b'*' | b'&' | b'!' | b'?' | b'%' | b'~' | b'$' | b'^' => true,
         _ => b.is_ascii_alphanumeric(),
     });
     simple && !is_word(text)
@@ -276,14 +256,68 @@ mod tests {
     #[test]
     fn what_any_reader_could_misread_is_quoted() {
         for text in [
-            "no", "on", "y", "Y", "yes", "off", "NULL", "~", "true", "12:30:45", "1_000", "012e4", "0x1F", "1.10",
-            "=", "<<", "2001-01-01", ".inf", ".", "-", "- a", "? a", ": a", "a: b", "a #b", "a:", " a", "a ", "", "#a",
-            "[a", "{a", "*a", "&a", "!a", "|", ">", "%a", "@a", "`a", "'a", "\"a", "a\tb", "---", "...", "+1", "é",
-            "a, b", "a]", "\u{feff}a",
+            "no",
+            "on",
+            "y",
+            "Y",
+            "yes",
+            "off",
+            "NULL",
+            "~",
+            "true",
+            "12:30:45",
+            "1_000",
+            "012e4",
+            "0x1F",
+            "1.10",
+            "=",
+            "<<",
+            "2001-01-01",
+            ".inf",
+            ".",
+            "-",
+            "- a",
+            "? a",
+            ": a",
+            "a: b",
+            "a #b",
+            "a:",
+            " a",
+            "a ",
+            "",
+            "#a",
+            "[a",
+            "{a",
+            "*a",
+            "&a",
+            "!a",
+            "|",
+            ">",
+            "%a",
+            "@a",
+            "`a",
+            "'a",
+            "\"a",
+            "a\tb",
+            "---",
+            "...",
+            "+1",
+            "é",
+            "a, b",
+            "a]",
+            "\u{feff}a",
         ] {
             assert!(scalar(text).starts_with('"'), "{text:?} is written {}", scalar(text));
         }
-        for text in ["sha256:0f", "oci://r.example:5000/a", "https://k.svc", "ServerSideApply=true", "a b", "notes", "/a"] {
+        for text in [
+            "sha256:0f",
+            "oci://r.example:5000/a",
+            "https://k.svc",
+            "ServerSideApply=true",
+            "a b",
+            "notes",
+            "/a",
+        ] {
             assert_eq!(scalar(text), text);
         }
     }
@@ -307,7 +341,8 @@ mod tests {
 
     #[test]
     fn shapes() {
-        let value = json!({"e": {}, "l": [], "n": null, "ll": [[1, [2]], {"a": {"b": [true]}, "c": -1}], "f": 1e300});
+        let value =
+            json!({"e": {}, "l": [], "n": null, "ll": [[1, [2]], {"a": {"b": [true]}, "c": -1}], "f": 1e300});
         assert_eq!(
             document(&value),
             "e: {}\nl: []\n\"n\": null\nll:\n-\n  - 1\n  -\n    - 2\n- a:\n    b:\n    - true\n  c: -1\nf: 1.0e+300\n"

@@ -1,0 +1,115 @@
+//! An Application's file against its rendering: new, as it is, changed by a decision, or edited by hand.
+
+use crate::error::{At, Failure};
+use crate::model::environment::OnDelete;
+use crate::model::id::Artifact;
+use crate::model::naming::{ALLOWED_ORDER, FINALIZER};
+use crate::model::plan::Pin;
+use crate::model::serving::ServingStatus;
+use crate::model::world::ApplicationFile;
+use crate::render::application::{self, Keep};
+use crate::render::template::Template;
+
+/// `clusters[].reason` of an Application whose file was written.
+const PINNED: &str = "Pinned";
+
+/// What becomes of one file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    /// Its new text; `None` where it is as it must be.
+    pub write: Option<String>,
+    /// Whether someone edited or removed it by hand.
+    pub drift: bool,
+}
+
+/// The file of a pinned Application. `status` is the Serving's as committed: what the file was last
+/// rendered from, so that a decision is not taken for a hand edit and a hand edit not for a decision.
+///
+/// # Errors
+/// The rendering fails, or the file belongs to somebody else and is not (or cannot be) given to this Order.
+pub fn pinned(
+    template: &Template,
+    pin: &Pin,
+    path: &str,
+    existing: Option<&ApplicationFile>,
+    status: Option<&ServingStatus>,
+) -> Result<Outcome, Failure> {
+    let before = status.and_then(|s| recorded(pin, s));
+    let Some(file) = existing else {
+        let rendered = application::render(template, pin, &Keep::default())?;
+        application::check(&rendered.text, &rendered.value, path)?;
+        // Recorded as deployed with exactly these values, and not there: someone removed it.
+        return Ok(Outcome { write: Some(rendered.text), drift: before.is_some_and(|old| &old == pin) });
+    };
+    if file.owner.as_ref() != Some(&pin.order) {
+        return take_over(template, pin, path, file).map(|text| Outcome { write: Some(text), drift: false });
+    }
+    let keep = Keep::of(file);
+    let rendered = application::render(template, pin, &keep)?;
+    if rendered.text == *file.text {
+        return Ok(Outcome { write: None, drift: false });
+    }
+    application::check(&rendered.text, &rendered.value, path)?;
+    let drift = edited(template, pin, file, &keep, before)?;
+    Ok(Outcome { write: Some(rendered.text), drift })
+}
+
+/// The pin that the Serving's status records for this Application, as far as it does; the rest is as today.
+fn recorded(pin: &Pin, status: &ServingStatus) -> Option<Pin> {
+    let cluster = status.clusters.iter().find(|c| c.application == pin.name && c.reason == PINNED)?;
+    let deployed = status.deployed.as_ref()?;
+    Some(Pin {
+        preparation: status.observed_preparation_name.clone()?,
+        artifact: Artifact { repository: deployed.repository.clone(), digest: status.deployed_digest? },
+        target_namespace: deployed.target_namespace.clone(),
+        environment: deployed.environment.clone(),
+        server: if cluster.server.is_empty() { pin.server.clone() } else { cluster.server.clone() },
+        ..pin.clone()
+    })
+}
+
+/// Whether a file that differs from its rendering was edited by hand: it is not what the recorded pin
+/// renders to either, through the template that it was rendered from. Project and finalizer are the
+/// Environment's and may have changed there.
+fn edited(
+    template: &Template,
+    pin: &Pin,
+    file: &ApplicationFile,
+    keep: &Keep,
+    before: Option<Pin>,
+) -> Result<bool, Failure> {
+    let Ok(found) = &file.application else { return Ok(true) };
+    let by_this_template =
+        found.metadata.annotations.get(application::TEMPLATE_HASH).map(String::as_str) == template.hash();
+    if !by_this_template {
+        return Ok(false);
+    }
+    let same_pin = || {
+        let source = found.spec.source.as_ref();
+        source.and_then(|s| s.target_revision.clone()) == Some(pin.artifact.digest.to_string())
+    };
+    let Some(mut old) = before.or_else(|| same_pin().then(|| pin.clone())) else { return Ok(false) };
+    old.project.clone_from(&found.spec.project);
+    let cascades = found.metadata.finalizers.iter().any(|f| f == FINALIZER);
+    old.on_delete = if cascades { OnDelete::Cascade } else { OnDelete::Orphan };
+    Ok(application::render(template, &old, keep)?.text != *file.text)
+}
+
+/// # Errors
+/// The Application is not given to this Order, or something that a person put there would be lost.
+fn take_over(template: &Template, pin: &Pin, path: &str, file: &ApplicationFile) -> Result<String, Failure> {
+    let refused = |code, cause: String| {
+        Failure::input(code, cause).at(At::file(path)).of(format!("Order {}", pin.order))
+    };
+    let order = pin.order.to_string();
+    let opened =
+        file.application.as_ref().is_ok_and(|a| a.metadata.annotations.get(ALLOWED_ORDER) == Some(&order));
+    if !opened {
+        return Err(refused("foreign-application", "an Application that is not ours stands here".into())
+            .hint(format!("to give it to this Order, annotate it with {ALLOWED_ORDER}: {order}")));
+    }
+    application::takeover(template, &file.text, path, pin)?.map_err(|fields| {
+        refused("takeover", format!("it is opted in, and taking it over would lose {}", fields.join(", ")))
+            .hint("remove them from the file, or put them into templates/application.yaml")
+    })
+}
