@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "support/crd.rs"]
+mod crd;
 #[path = "support/harness.rs"]
 mod harness;
 #[path = "support/peers.rs"]
@@ -74,4 +76,35 @@ fn registries_answer_and_end_with_their_value() {
         drop(server);
         assert!(!connects(), "{address} still answers");
     }
+}
+
+#[test]
+fn a_crd_refuses_what_an_api_server_refuses() {
+    let crd = crd::Crd::application();
+    let good = serde_json::json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": "a", "labels": {"x": "no"}, "finalizers": ["resources-finalizer.argocd.argoproj.io"]},
+        "spec": {
+            "project": "default",
+            "source": {"repoURL": "oci://r.example/a", "targetRevision": "sha256:00", "path": "."},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "a"},
+            "syncPolicy": {"automated": {"prune": true, "selfHeal": true}, "syncOptions": ["ServerSideApply=true"]},
+        },
+    });
+    assert_eq!(crd.errors(&good), Vec::<String>::new());
+    let after = |pointer: &str, member: &str, value: serde_json::Value| {
+        let mut bad = good.clone();
+        bad.pointer_mut(pointer).unwrap()[member] = value;
+        crd.errors(&bad)
+    };
+    assert_eq!(after("/spec/source", "repoUrl", "x".into()), [".spec.source.repoUrl: unknown field"]);
+    assert_eq!(after("/spec/syncPolicy/automated", "prune", "true".into()).len(), 1);
+    assert_eq!(after("/spec/destination", "namespace", 1.into()).len(), 1);
+    assert_eq!(after("/metadata/labels", "x", false.into()).len(), 1);
+    assert_eq!(after("/metadata", "finalisers", "x".into()), [".metadata.finalisers: unknown field"]);
+    assert_eq!(after("/spec/syncPolicy", "syncOptions", "x".into()).len(), 1);
+    assert_eq!(after("", "kind", "AppProject".into()).len(), 1);
+    let mut bad = good.clone();
+    bad["spec"].as_object_mut().unwrap().remove("project");
+    assert_eq!(crd.errors(&bad), [".spec.project: missing"]);
 }
