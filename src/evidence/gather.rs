@@ -17,6 +17,8 @@ use crate::model::evidence::{ArtifactFacts, ArtifactProof, Ask, Claim, Evidence,
 use crate::model::id::Artifact;
 use crate::model::reason::Verified;
 use candidates::Entry;
+
+pub(crate) use candidates::PREDICATE_TYPE;
 use futures::StreamExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,0 +1,223 @@
+//! The job's signing key: a file that cosign made, a PKCS#8 PEM, or a command in front of a KMS or HSM.
+
+use crate::error::{Failure, Kind};
+use crate::evidence::envelope::decode_base64;
+use crate::evidence::keys::PublicKey;
+use p256::ecdsa::signature::Signer as _;
+use p256::pkcs8::{DecodePrivateKey as _, EncodePublicKey as _};
+use sigstore::crypto::signing_key::SigStoreKeyPair;
+use std::fmt;
+use std::io::{Read as _, Write as _};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long a signer command may take.
+const COMMAND_TIME: Duration = Duration::from_secs(60);
+/// Most bytes of a signer command's answer that are read.
+const COMMAND_ANSWER: u64 = 64 << 10;
+
+/// Something that signs records. Its Debug shows the public key's fingerprint only.
+pub struct Signer {
+    public: PublicKey,
+    with: With,
+}
+
+enum With {
+    P256(Box<p256::ecdsa::SigningKey>),
+    Ed25519(Box<ed25519_dalek::SigningKey>),
+    Command(CommandLine),
+}
+
+#[derive(Clone)]
+struct CommandLine {
+    words: Vec<String>,
+    time: Duration,
+}
+
+impl fmt::Debug for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let with = match &self.with {
+            With::P256(_) => "P-256 ***",
+            With::Ed25519(_) => "Ed25519 ***",
+            With::Command(_) => "command",
+        };
+        write!(f, "Signer({with}, {})", self.public.fingerprint())
+    }
+}
+
+fn wrong(why: impl Into<String>) -> Failure {
+    Failure::input("signing-key", why).of("the signing key")
+}
+
+impl Signer {
+    /// Reads a key file: cosign's encrypted private key (`password` is COSIGN_PASSWORD), or a PKCS#8 PEM; ECDSA
+    /// P-256 or Ed25519.
+    ///
+    /// # Errors
+    /// Input: another kind of key or file, or a wrong password. Nothing of the key is repeated.
+    pub fn from_pem(pem: &str, password: Option<&str>) -> Result<Self, Failure> {
+        let label = pem
+            .lines()
+            .find_map(|l| l.trim().strip_prefix("-----BEGIN ")?.strip_suffix("-----"))
+            .ok_or_else(|| wrong("it is no PEM file"))?;
+        match label {
+            "ENCRYPTED COSIGN PRIVATE KEY" | "ENCRYPTED SIGSTORE PRIVATE KEY" => {
+                let pair =
+                    SigStoreKeyPair::from_encrypted_pem(pem.as_bytes(), password.unwrap_or("").as_bytes());
+                let der = pair.and_then(|p| p.private_key_to_der()).map_err(|_| match password {
+                    Some(_) => wrong("COSIGN_PASSWORD does not decrypt it, or it is damaged"),
+                    None => wrong("it is encrypted and COSIGN_PASSWORD is not set"),
+                })?;
+                Self::from_pkcs8(&der)
+            }
+            "PRIVATE KEY" => {
+                let (_, der) = p256::pkcs8::SecretDocument::from_pem(pem)
+                    .map_err(|_| wrong("its PRIVATE KEY block does not parse"))?;
+                Self::from_pkcs8(der.as_bytes())
+            }
+            "ENCRYPTED PRIVATE KEY" => Err(wrong("it is an encrypted PKCS#8 file, which is not read")
+                .hint("cosign import-key-pair --key FILE turns it into one that is")),
+            "EC PRIVATE KEY" => Err(wrong("it is a SEC1 file, which is not read")
+                .hint("openssl pkcs8 -topk8 -nocrypt -in FILE turns it into PKCS#8")),
+            other => {
+                Err(wrong(format!("its first block is {other:?}, which is no private key that is read")))
+            }
+        }
+    }
+
+    fn from_pkcs8(der: &[u8]) -> Result<Self, Failure> {
+        let public = |spki: Result<p256::pkcs8::Document, p256::pkcs8::spki::Error>| {
+            spki.map_err(|e| e.to_string()).and_then(|d| PublicKey::from_spki(d.as_bytes())).map_err(wrong)
+        };
+        if let Ok(key) = p256::ecdsa::SigningKey::from_pkcs8_der(der) {
+            let public = public(key.verifying_key().to_public_key_der())?;
+            return Ok(Self { public, with: With::P256(Box::new(key)) });
+        }
+        if let Ok(key) = ed25519_dalek::SigningKey::from_pkcs8_der(der) {
+            let public = public(key.verifying_key().to_public_key_der())?;
+            return Ok(Self { public, with: With::Ed25519(Box::new(key)) });
+        }
+        Err(wrong("it is neither ECDSA P-256 nor Ed25519")
+            .hint("records are signed with one of these, or by a command: --signer COMMAND"))
+    }
+
+    /// A command that signs. Its line is split at blanks, without a shell. `COMMAND public-key` prints the
+    /// public key as PEM; `COMMAND sign` gets the bytes to sign on its standard input and prints the signature,
+    /// raw or in base64 (ECDSA: ASN.1 DER over SHA-256 for P-256). Each answer is checked against the public key.
+    ///
+    /// # Errors
+    /// Input: the command does not run, or prints no single public key.
+    pub fn from_command(line: &str) -> Result<Self, Failure> {
+        Self::from_command_within(line, COMMAND_TIME)
+    }
+
+    fn from_command_within(line: &str, time: Duration) -> Result<Self, Failure> {
+        let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+        let command = CommandLine { words, time };
+        let pem = command.run("public-key", &[])?;
+        let pem = String::from_utf8_lossy(&pem);
+        let mut keys = PublicKey::from_pem(&pem)
+            .map_err(|why| wrong(format!("`{line} public-key` prints no public key: {why}")))?;
+        match (keys.pop(), keys.is_empty()) {
+            (Some(public), true) => Ok(Self { public, with: With::Command(command) }),
+            _ => Err(wrong(format!("`{line} public-key` prints more than one key"))),
+        }
+    }
+
+    /// The key that verifies what this signs.
+    #[must_use]
+    pub fn public_key(&self) -> &PublicKey {
+        &self.public
+    }
+
+    /// Signs `message`: raw bytes, DER for ECDSA.
+    ///
+    /// # Errors
+    /// The command fails, or its answer is no signature by its own key.
+    pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Failure> {
+        let signature = match &self.with {
+            With::P256(key) => {
+                let signature: p256::ecdsa::DerSignature = key.sign(message);
+                signature.as_bytes().to_vec()
+            }
+            With::Ed25519(key) => key.sign(message).to_bytes().to_vec(),
+            With::Command(command) => {
+                let answer = command.run("sign", message)?;
+                if self.public.verifies(message, &answer) {
+                    return Ok(answer);
+                }
+                let text = String::from_utf8_lossy(&answer);
+                decode_base64(text.trim()).ok_or_else(|| {
+                    wrong("what the signer command printed is no signature by its public key")
+                })?
+            }
+        };
+        if self.public.verifies(message, &signature) {
+            Ok(signature)
+        } else {
+            Err(wrong("what was signed does not verify with the public key"))
+        }
+    }
+}
+
+impl CommandLine {
+    fn run(&self, verb: &str, input: &[u8]) -> Result<Vec<u8>, Failure> {
+        let line = format!("{} {verb}", self.words.join(" "));
+        let failed = |why: String| {
+            Failure::new(Kind::Input, "signer-command", why).of(format!("signer command `{line}`"))
+        };
+        let [program, arguments @ ..] = self.words.as_slice() else {
+            return Err(failed("it is empty".into()));
+        };
+        let mut child = Command::new(program)
+            .args(arguments)
+            .arg(verb)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .map_err(|e| failed(format!("it does not start: {e}")))?;
+        let until = Instant::now() + self.time;
+        let (input_pipe, output_pipe) = (child.stdin.take(), child.stdout.take());
+        let input = input.to_vec();
+        // A command that does not read its input is no fault of ours: a broken pipe is ignored.
+        let writer = std::thread::spawn(move || input_pipe.map(|mut p| p.write_all(&input)));
+        let reader = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let read = output_pipe.map(|p| p.take(COMMAND_ANSWER + 1).read_to_end(&mut bytes));
+            read.transpose().map(|_| bytes)
+        });
+        let status = wait(&mut child, until).map_err(|e| failed(format!("waiting for it: {e}")))?;
+        let Some(status) = status else {
+            // It is stopped by its own handle; its pipes close with it.
+            let _ = child.kill();
+            let _ = child.wait();
+            return Err(failed(format!("it did not end within {} s", self.time.as_secs())));
+        };
+        let _ = writer.join();
+        let bytes = reader
+            .join()
+            .map_err(|_| failed("reading its answer failed".into()))?
+            .map_err(|e| failed(format!("reading its answer: {e}")))?;
+        if !status.success() {
+            return Err(failed(format!("it ended with {status}")));
+        }
+        if bytes.len() as u64 > COMMAND_ANSWER {
+            return Err(failed(format!("it printed more than {COMMAND_ANSWER} bytes")));
+        }
+        Ok(bytes)
+    }
+}
+
+/// `None`: it still runs at `until`.
+fn wait(child: &mut Child, until: Instant) -> std::io::Result<Option<std::process::ExitStatus>> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= until {
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}

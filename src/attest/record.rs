@@ -1,0 +1,337 @@
+//! The bodies of records. Pure: what happened goes in, the same bytes come out however often it is asked.
+//! A record for what did not happen is never made.
+
+use crate::evidence::statement::STATEMENT_V1;
+use crate::model::approval::Ballot;
+use crate::model::id::{
+    ApplicationName, Artifact, ClusterName, Digest, EnvironmentName, Namespace, OrderName, OrderRef,
+    PreparationName,
+};
+use crate::model::order::{ApprovalPolicy, Mode};
+use crate::model::reason::{Ended, Vote};
+use crate::model::serving::{RequestedBy, VoteStatus};
+use crate::model::time::Time;
+use crate::model::verdict::{EvidenceRef, Outcome, Verdict};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+pub use crate::evidence::approvals::APPROVAL;
+pub use crate::evidence::judge::{DEPLOYMENT, PROMOTION};
+
+/// A record: one of the three kinds.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Record {
+    /// A seal of votes.
+    Approvals(Approvals),
+    /// A promotion that is in git.
+    Promotion(Promotion),
+    /// A deployment that was seen healthy.
+    Deployment(Deployment),
+}
+
+/// The predicate of a seal. Its members are those that Kokumi's controllers write.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Approvals {
+    /// The Order's bare name; its namespace is the Preparation's.
+    pub order: OrderName,
+    /// What was approved.
+    pub preparation: SealedPreparation,
+    /// The policy that the votes met.
+    pub policy: ApprovalPolicy,
+    /// `Approved`, or another of the Approved condition's words.
+    pub result: String,
+    /// The later of the last counted vote and the moment of becoming the target; never a run's clock.
+    pub sealed_time: Time,
+    /// Every vote that was looked at, counted or not.
+    pub submissions: Vec<Submission>,
+}
+
+/// A Preparation in a seal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SealedPreparation {
+    /// Its namespace, which is the Order's.
+    pub namespace: Namespace,
+    /// Its name.
+    pub name: PreparationName,
+    /// Its uid, where known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+}
+
+/// One vote in a seal.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Submission {
+    /// The Approval's name.
+    pub name: String,
+    /// Its uid.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub uid: Option<String>,
+    /// Who voted.
+    pub approver: Voter,
+    /// For or against.
+    pub decision: Ballot,
+    /// Foreign text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+    /// By the voter's word.
+    pub submitted_time: Time,
+    /// By the API server's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub creation_time: Option<Time>,
+    /// Whether it counted.
+    pub counted: bool,
+    /// Why, or why not.
+    pub reason: Vote,
+}
+
+/// Who voted: issuer and subject are the identity.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Voter {
+    /// The identity provider.
+    pub issuer: String,
+    /// The identity there.
+    pub subject: String,
+    /// For people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub username: String,
+}
+
+impl From<&VoteStatus> for Submission {
+    fn from(vote: &VoteStatus) -> Self {
+        Self {
+            name: vote.name.clone(),
+            uid: vote.uid.clone(),
+            approver: Voter {
+                issuer: vote.approver.issuer.clone(),
+                subject: vote.approver.subject.clone(),
+                username: vote.approver.username.clone(),
+            },
+            decision: vote.decision,
+            comment: vote.comment.clone(),
+            submitted_time: vote.submitted_time,
+            creation_time: vote.creation_time,
+            counted: vote.counted,
+            reason: vote.reason,
+        }
+    }
+}
+
+/// The predicate of a promotion record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Promotion {
+    /// The Order.
+    pub order: NamedOrder,
+    /// Where.
+    pub environment: EnvironmentName,
+    /// What.
+    pub preparation: NamedPreparation,
+    /// What it was rendered from.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base_digest: Option<Digest>,
+    /// Who chooses what is promoted.
+    pub mode: Mode,
+    /// What was deployed before.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<Previous>,
+    /// When it was decided.
+    pub promoted_time: Time,
+    /// Who asked.
+    pub requested_by: RequestedBy,
+    /// What every gate said, with the parameters to judge it again by.
+    pub gates: Vec<Gate>,
+    /// Where it went.
+    pub clusters: Vec<PromotedCluster>,
+    /// Who decided.
+    pub promoter: Promoter,
+}
+
+/// An Order as records name it: an object, as provenance does.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedOrder {
+    /// Its namespace.
+    pub namespace: Namespace,
+    /// Its name.
+    pub name: OrderName,
+}
+
+impl From<&OrderRef> for NamedOrder {
+    fn from(order: &OrderRef) -> Self {
+        Self { namespace: order.namespace.clone(), name: order.name.clone() }
+    }
+}
+
+/// A Preparation in a record.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NamedPreparation {
+    /// Its namespace, which is the Order's.
+    pub namespace: Namespace,
+    /// Its name.
+    pub name: PreparationName,
+}
+
+/// What was deployed before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Previous {
+    /// Its name.
+    pub preparation: PreparationName,
+    /// Its artifact.
+    pub digest: Digest,
+}
+
+/// What one gate said.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Gate {
+    /// Its name.
+    pub name: String,
+    /// `Passed`, `Waiting` or `Failed`.
+    pub verdict: String,
+    /// Its own parameters.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub parameters: Value,
+    /// What it rests on.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<EvidenceRef>,
+}
+
+impl From<&Verdict> for Gate {
+    fn from(verdict: &Verdict) -> Self {
+        let word = match &verdict.outcome {
+            Outcome::Passed => "Passed",
+            Outcome::Waiting(_) => "Waiting",
+            Outcome::Failed => "Failed",
+        };
+        Self {
+            name: verdict.gate.as_str().into(),
+            verdict: word.into(),
+            parameters: verdict.parameters.clone(),
+            evidence: verdict.evidence.clone(),
+        }
+    }
+}
+
+/// One Cluster of a promotion.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PromotedCluster {
+    /// Its name.
+    pub name: ClusterName,
+    /// Why writing our Application there was allowed.
+    pub opt_in: OptIn,
+}
+
+/// Why writing an Application was allowed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum OptIn {
+    /// There was none of that name, or it is ours.
+    Created,
+    /// One that somebody else made is annotated for this Order.
+    OptedIn,
+    /// Nobody looked at the cluster's Applications.
+    NotObserved,
+}
+
+/// Which build decided.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Promoter {
+    /// Its version.
+    pub version: String,
+}
+
+impl Promoter {
+    /// This build.
+    #[must_use]
+    pub fn this() -> Self {
+        Self { version: env!("CARGO_PKG_VERSION").into() }
+    }
+}
+
+/// The predicate of a deployment record.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Deployment {
+    /// The Order.
+    pub order: NamedOrder,
+    /// Where.
+    pub environment: EnvironmentName,
+    /// What.
+    pub preparation: NamedPreparation,
+    /// The promotion it came from.
+    pub promotion_record: RecordRef,
+    /// Healthy on every Ready Cluster since.
+    pub first_healthy_time: Time,
+    /// When it ended, where it ended Degraded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_time: Option<Time>,
+    /// How it ended, where it ended Degraded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_reason: Option<Ended>,
+    /// The Ready ones that run it.
+    pub clusters: Vec<DeployedCluster>,
+}
+
+/// A record, named by its bundle.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordRef {
+    /// SHA-256 of the bundle's bytes.
+    pub digest: Digest,
+}
+
+/// One Cluster of a deployment.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct DeployedCluster {
+    /// Its name.
+    pub name: ClusterName,
+    /// Its API server.
+    pub server: String,
+    /// Our Application.
+    pub application: ApplicationName,
+    /// What Argo CD says it synced.
+    pub sync_revision: String,
+}
+
+impl Record {
+    /// The predicate's type.
+    #[must_use]
+    pub fn predicate_type(&self) -> &'static str {
+        match self {
+            Self::Approvals(_) => APPROVAL,
+            Self::Promotion(_) => PROMOTION,
+            Self::Deployment(_) => DEPLOYMENT,
+        }
+    }
+
+    /// The in-toto statement over `artifact`: the bytes that are signed as payload. Members of the predicate
+    /// are sorted by name, so that the same record has the same bytes wherever its parts came from.
+    ///
+    /// # Errors
+    /// None for these types; serialisation is asked all the same.
+    pub fn statement(&self, artifact: &Artifact) -> Result<Vec<u8>, serde_json::Error> {
+        let mut predicate = match self {
+            Self::Approvals(body) => serde_json::to_value(body)?,
+            Self::Promotion(body) => serde_json::to_value(body)?,
+            Self::Deployment(body) => serde_json::to_value(body)?,
+        };
+        predicate.sort_all_objects();
+        serde_json::to_vec(&json!({
+            "_type": STATEMENT_V1,
+            "subject": [{"name": artifact.oci_ref(), "digest": {"sha256": artifact.digest.hex()}}],
+            "predicateType": self.predicate_type(),
+            "predicate": predicate,
+        }))
+    }
+}
+
+/// The artifact type under which records of a predicate type are attached; the bundle's own for others.
+#[must_use]
+pub fn artifact_type(predicate_type: &str) -> &'static str {
+    match predicate_type {
+        APPROVAL => "application/vnd.kokumi.approvals.v1+json",
+        PROMOTION => "application/vnd.kokumi.promotion.v1+json",
+        DEPLOYMENT => "application/vnd.kokumi.deployment.v1+json",
+        _ => crate::evidence::envelope::BUNDLE,
+    }
+}
