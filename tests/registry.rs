@@ -4,6 +4,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "registry/auth.rs"]
+mod auth;
 #[path = "registry/bytes.rs"]
 mod bytes;
 #[path = "registry/discovery.rs"]

@@ -3,9 +3,12 @@
 //! Knows how a registry is asked and what its answers mean; knows nothing of claims, keys and Orders. An
 //! answer is there, authoritatively absent, or unread: no fault of a registry ever looks like "not there".
 
+mod auth;
 mod budget;
+pub mod challenge;
 mod clients;
 mod config;
+mod credentials;
 mod fault;
 mod host;
 mod http;
@@ -13,9 +16,12 @@ pub mod index;
 mod layout;
 pub mod link;
 mod read;
+mod realm;
 mod referrers;
 mod request_log;
 mod retry;
+mod secret;
+mod token;
 
 pub use config::{Environment, HostConfig, Limits, RegistriesConfig};
 pub use request_log::LoggedRequest;
@@ -28,6 +34,7 @@ use base64::Engine;
 use budget::Budget;
 use bytes::Bytes;
 use clients::Clients;
+use credentials::Credentials;
 use host::Host;
 use http::Session;
 use layout::Layouts;
@@ -48,6 +55,7 @@ pub struct Registries {
 struct Shared {
     config: RegistriesConfig,
     clients: Clients,
+    credentials: Arc<Credentials>,
     log: RequestLog,
     places: Mutex<HashMap<String, Place>>,
 }
@@ -82,7 +90,9 @@ impl Registries {
 
     fn unchecked(config: RegistriesConfig) -> Self {
         let clients = Clients::new(config.environment.clone(), config.limits.clone());
-        let shared = Shared { config, clients, log: RequestLog::default(), places: Mutex::default() };
+        let credentials = Arc::new(Credentials::new(config.environment.clone(), config.limits.helper));
+        let log = RequestLog::default();
+        let shared = Shared { config, clients, credentials, log, places: Mutex::default() };
         Self { shared: Arc::new(shared), budget: None }
     }
 
@@ -203,6 +213,7 @@ impl Registries {
             limits: &shared.config.limits,
             budget,
             log: &shared.log,
+            clients: &shared.clients,
             offline: shared.config.offline,
         }
     }
@@ -218,10 +229,12 @@ impl Registries {
         let place = match &settings.layout {
             Some(root) => Place::Layouts(Layouts::new(root.clone(), config.limits.clone())),
             None => {
-                let base = host::base(registry, &settings)
-                    .map_err(|f| fault::broken(&format!("GET {registry}"), None, f.to_string()))?;
-                let client = self.shared.clients.get(settings.ca_file.as_deref());
-                Place::Http(Arc::new(Host::new(base, client, &settings, &config.limits)))
+                let shared = &self.shared;
+                let host =
+                    Host::new(registry, &settings, &config.limits, &shared.clients, &shared.credentials);
+                let host =
+                    host.map_err(|f| fault::broken(&format!("GET {registry}"), None, f.to_string()))?;
+                Place::Http(Arc::new(host))
             }
         };
         places.insert(registry.to_owned(), place.clone());

@@ -131,7 +131,10 @@ async fn a_head_that_fails_is_repeated_as_a_get_that_says_why() {
     registry.fault(9, |r| r.method == "GET", Fault::status(403));
     let why = unread(registries.holds_blob(&name, &layer).await);
     assert_eq!((why.reason, why.status), (Verified::RegistryUnauthorized, Some(403)));
-    assert_eq!(why.why, "the registry denies this (403): DENIED said by the registry");
+    assert_eq!(
+        why.why,
+        "pull from shop/podinfo, asked without credentials, is denied (403): DENIED said by the registry"
+    );
     assert_eq!(why.request, format!("GET {}/v2/{REPO}/blobs/{layer}", registry.url()));
 }
 

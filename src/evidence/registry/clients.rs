@@ -5,36 +5,46 @@
 
 use crate::error::Failure;
 use crate::evidence::registry::config::{Environment, Limits};
+use crate::evidence::registry::realm::{Guarded, Reach};
 use reqwest::{Certificate, Client, NoProxy, Proxy};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
+use url::Url;
 
 /// How we call ourselves.
 const AGENT: &str = concat!("expedite/", env!("CARGO_PKG_VERSION"));
+
+/// What tells one client from another: its own certificate authorities, and whom it may talk to.
+type Kind = (Option<PathBuf>, Reach);
 
 #[derive(Debug)]
 pub(super) struct Clients {
     environment: Environment,
     limits: Limits,
-    made: Mutex<HashMap<Option<PathBuf>, Result<Client, String>>>,
+    made: Mutex<HashMap<Kind, Result<Client, String>>>,
+    /// Hosts of the proxies.
+    proxies: Arc<HashSet<String>>,
 }
 
 impl Clients {
     pub(super) fn new(environment: Environment, limits: Limits) -> Self {
-        Self { environment, limits, made: Mutex::default() }
+        let proxies = [&environment.https_proxy, &environment.http_proxy].into_iter().flatten();
+        let hosts = proxies.filter_map(|p| Url::parse(p).ok()?.host_str().map(str::to_owned));
+        let proxies = Arc::new(hosts.collect());
+        Self { environment, limits, made: Mutex::default(), proxies }
     }
 
-    /// The client that trusts the system's authorities and those of `ca_file`.
+    /// The client that trusts the system's authorities and those of `ca_file`, and goes no further than `reach`.
     ///
     /// # Errors
     /// Says which file or variable cannot be used.
-    pub(super) fn get(&self, ca_file: Option<&Path>) -> Result<Client, String> {
+    pub(super) fn get(&self, ca_file: Option<&Path>, reach: Reach) -> Result<Client, String> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        made.entry(ca_file.map(Path::to_owned)).or_insert_with(|| self.make(ca_file)).clone()
+        made.entry((ca_file.map(Path::to_owned), reach)).or_insert_with(|| self.make(ca_file, reach)).clone()
     }
 
-    fn make(&self, ca_file: Option<&Path>) -> Result<Client, String> {
+    fn make(&self, ca_file: Option<&Path>, reach: Reach) -> Result<Client, String> {
         let mut extra = Vec::new();
         if let Some(file) = ca_file {
             extra = certificates(file).map_err(|why| format!("caFile {}: {why}", file.display()))?;
@@ -43,13 +53,13 @@ impl Clients {
             extra.extend(
                 certificates(file).map_err(|why| format!("SSL_CERT_FILE {}: {why}", file.display()))?,
             );
-            return self.build(extra, true);
+            return self.build(extra, true, reach);
         }
         // A machine without any authorities (a bare container) still reads plain HTTP.
-        self.build(extra.clone(), false).or_else(|_| self.build(extra, true))
+        self.build(extra.clone(), false, reach).or_else(|_| self.build(extra, true, reach))
     }
 
-    fn build(&self, certificates: Vec<Certificate>, only: bool) -> Result<Client, String> {
+    fn build(&self, certificates: Vec<Certificate>, only: bool, reach: Reach) -> Result<Client, String> {
         let builder = Client::builder()
             .user_agent(AGENT)
             .redirect(reqwest::redirect::Policy::none())
@@ -62,6 +72,9 @@ impl Clients {
             true => builder.tls_certs_only(certificates),
             false => builder.tls_certs_merge(certificates),
         };
+        if let Reach::UpTo(depth) = reach {
+            builder = builder.dns_resolver(Guarded { depth, trusted: Arc::clone(&self.proxies) });
+        }
         let except = self.environment.no_proxy.as_deref().and_then(NoProxy::from_string);
         if let Some(proxy) = &self.environment.https_proxy {
             let proxy = Proxy::https(proxy).map_err(|_| "HTTPS_PROXY is not a URL".to_owned())?;

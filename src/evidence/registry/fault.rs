@@ -1,11 +1,13 @@
 //! What a bad answer means, and the words for it. Wording is stable from run to run: no times, no
 //! counters, and of a registry's own text only what does not change with every request.
 
+use crate::evidence::registry::realm::TooDeep;
 use crate::model::evidence::Unread;
 use crate::model::reason::Verified;
 use serde::Deserialize;
 use std::error::Error as _;
 use std::io;
+use std::time::Duration;
 use url::Url;
 
 /// Longest piece of foreign text in a message, characters.
@@ -58,12 +60,14 @@ pub(super) struct Fault {
     pub transient: bool,
     /// Nothing answers there: others need not try for a while.
     pub unreachable: bool,
+    /// The pause that was asked for.
+    pub retry_after: Option<Duration>,
 }
 
 impl Fault {
     /// Trying again is of no use.
     pub(super) fn settled(unread: Unread) -> Self {
-        Self { unread, transient: false, unreachable: false }
+        Self { unread, transient: false, unreachable: false, retry_after: None }
     }
 
     /// Nothing answered in time, or the connection broke.
@@ -72,6 +76,7 @@ impl Fault {
             unread: unread(Verified::RegistryUnreachable, request, None, why, true),
             transient: true,
             unreachable,
+            retry_after: None,
         }
     }
 
@@ -80,12 +85,14 @@ impl Fault {
         if error.is_builder() {
             return Self::settled(broken(request, None, "the request cannot be made"));
         }
+        if chain(error).any(|cause| cause.is::<TooDeep>()) {
+            return Self::settled(broken(request, None, TooDeep.to_string()));
+        }
         if error.is_dns() {
             return Self::no_answer(request, "host name not found", true);
         }
         let mut why = None;
-        let mut next = error.source();
-        while let Some(cause) = next {
+        for cause in chain(error) {
             if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
                 return Self::tls(request, tls);
             }
@@ -103,7 +110,6 @@ impl Fault {
             if text.contains("tunnel") {
                 return Self::no_answer(request, "the proxy makes no connection", true);
             }
-            next = cause.source();
         }
         let words = match why {
             Some(words) => words,
@@ -120,6 +126,11 @@ impl Fault {
     }
 }
 
+/// Everything that caused an error.
+fn chain(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
+    std::iter::successors(error.source(), |cause: &&(dyn std::error::Error + 'static)| (*cause).source())
+}
+
 fn io_words(kind: io::ErrorKind) -> Option<&'static str> {
     // The list of kinds is open: what is not named here has no words of its own.
     Some(match kind {
@@ -133,16 +144,15 @@ fn io_words(kind: io::ErrorKind) -> Option<&'static str> {
     })
 }
 
-/// What a status says that is neither success nor an authoritative "not there".
-pub(super) fn refused(request: &str, status: u16, body: &[u8]) -> Unread {
+/// What a status says, of a request for `whose`, that is neither success nor an authoritative "not there".
+pub(super) fn refused(request: &str, status: u16, body: &[u8], whose: &str) -> Unread {
     let said = match OciErrors::parse(body) {
         Some(errors) => errors.words(),
         None => String::new(),
     };
     let why = |what: &str| format!("{what}{said}");
     let (reason, why, retryable) = match status {
-        401 => (Verified::RegistryUnauthorized, why("the registry wants other credentials (401)"), false),
-        403 => (Verified::RegistryUnauthorized, why("the registry denies this (403)"), false),
+        401 | 403 => (Verified::RegistryUnauthorized, format!("{whose} is denied ({status}){said}"), false),
         407 => (Verified::RegistryUnreachable, why("the proxy wants credentials (407)"), false),
         429 => (Verified::RegistryRateLimited, why("too many requests (429)"), true),
         408 | 425 | 500..=599 => {
@@ -251,8 +261,8 @@ mod tests {
     fn words_of_a_registry_are_stable_and_short() {
         let a = br#"{"errors":[{"code":"TOOMANYREQUESTS","message":"quota at 17:03:22 \u001b[31m id=77ab spent"}]}"#;
         let b = br#"{"errors":[{"code":"TOOMANYREQUESTS","message":"quota at 18:59:00 \u001b[31m id=90cc spent"}]}"#;
-        let why = refused("GET https://r.example/v2/a", 429, a).why;
-        assert_eq!(why, refused("GET https://r.example/v2/a", 429, b).why);
+        let why = refused("GET https://r.example/v2/a", 429, a, "x").why;
+        assert_eq!(why, refused("GET https://r.example/v2/a", 429, b, "x").why);
         assert_eq!(why, "too many requests (429): TOOMANYREQUESTS quota at … … … spent");
         assert!(tidy(&"long ".repeat(100)).chars().count() <= FOREIGN + 1);
         assert_eq!(tidy("a\n\tb\u{7}c"), "a b c");
@@ -260,14 +270,14 @@ mod tests {
 
     #[test]
     fn each_status_has_its_reason() {
-        let reason = |status| refused("GET x", status, b"").reason;
+        let reason = |status| refused("GET x", status, b"", "x").reason;
         assert_eq!(reason(401), Verified::RegistryUnauthorized);
         assert_eq!(reason(403), Verified::RegistryUnauthorized);
         assert_eq!(reason(429), Verified::RegistryRateLimited);
         for status in [400, 404, 405, 410, 500, 502, 503, 504, 599, 302] {
             assert_eq!(reason(status), Verified::RegistryError, "{status}");
         }
-        assert!(refused("GET x", 503, b"").retryable && !refused("GET x", 405, b"").retryable);
+        assert!(refused("GET x", 503, b"", "x").retryable && !refused("GET x", 405, b"", "x").retryable);
     }
 
     #[test]

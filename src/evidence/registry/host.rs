@@ -1,13 +1,18 @@
 //! One registry as it is talked to: where, with which client, how many at once, and what was learnt of it.
 
 use crate::error::Failure;
+use crate::evidence::registry::auth::Auth;
+use crate::evidence::registry::clients::Clients;
 use crate::evidence::registry::config::{HostConfig, Limits};
+use crate::evidence::registry::credentials::Credentials;
+use crate::evidence::registry::realm::{Depth, Reach};
 use crate::model::evidence::Unread;
 use reqwest::Client;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::Semaphore;
+use tokio::sync::{OnceCell, Semaphore};
 use url::Url;
 
 /// Docker Hub answers elsewhere than its name says.
@@ -19,6 +24,12 @@ pub(super) struct Host {
     pub base: Url,
     /// Or why there is none.
     pub client: Result<Client, String>,
+    /// Who we are here.
+    pub auth: Auth,
+    /// Certificate authorities of this registry.
+    pub ca_file: Option<PathBuf>,
+    /// How deep in the network it lies; for judging its token realm.
+    pub depth: OnceCell<Depth>,
     /// Requests at once.
     pub slots: Semaphore,
     no_referrers_api: AtomicBool,
@@ -26,20 +37,33 @@ pub(super) struct Host {
 }
 
 impl Host {
+    /// The registry of this name. Its credentials are looked up under its name; a mirror's under the mirror's.
+    ///
+    /// # Errors
+    /// As [`base`].
     pub(super) fn new(
-        base: Url,
-        client: Result<Client, String>,
+        registry: &str,
         config: &HostConfig,
         limits: &Limits,
-    ) -> Self {
+        clients: &Clients,
+        credentials: &Arc<Credentials>,
+    ) -> Result<Self, Failure> {
+        let base = base(registry, config)?;
+        let owner = match &config.mirror {
+            Some(_) => authority(&base),
+            None => registry.to_owned(),
+        };
         let slots = config.concurrency.unwrap_or(limits.concurrency).get().min(Semaphore::MAX_PERMITS);
-        Self {
+        Ok(Self {
+            client: clients.get(config.ca_file.as_deref(), Reach::Any),
             base,
-            client,
+            auth: Auth::new(owner, Arc::clone(credentials)),
+            ca_file: config.ca_file.clone(),
+            depth: OnceCell::new(),
             slots: Semaphore::new(slots),
             no_referrers_api: AtomicBool::new(false),
             hold: Mutex::default(),
-        }
+        })
     }
 
     /// Whether an earlier answer showed that there is no referrers API here.
@@ -68,6 +92,12 @@ impl Host {
         let until = Instant::now() + pause.min(far);
         *self.hold.lock().unwrap_or_else(PoisonError::into_inner) = Some((until, why.clone()));
     }
+}
+
+/// `host[:port]`, as credentials are kept under it.
+fn authority(base: &Url) -> String {
+    let host = base.host_str().unwrap_or_default();
+    base.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
 /// Where a registry is asked.

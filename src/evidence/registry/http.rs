@@ -1,7 +1,9 @@
 //! One request and its answer: redirects, caps, time-outs, tries. What an answer means for a claim is not
 //! known here.
 
+use crate::evidence::registry::auth::{Action, Authorization};
 use crate::evidence::registry::budget::Budget;
+use crate::evidence::registry::clients::Clients;
 use crate::evidence::registry::config::Limits;
 use crate::evidence::registry::fault::{self, Fault};
 use crate::evidence::registry::host::Host;
@@ -13,7 +15,7 @@ use crate::model::id::OciRepository;
 use crate::model::reason::Verified;
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Method, Response};
+use reqwest::{Method, RequestBuilder, Response};
 use std::sync::Arc;
 use std::time::Duration;
 use url::Url;
@@ -26,6 +28,7 @@ pub(super) struct Session<'a> {
     pub limits: &'a Limits,
     pub budget: &'a Arc<Budget>,
     pub log: &'a RequestLog,
+    pub clients: &'a Clients,
     pub offline: bool,
 }
 
@@ -38,11 +41,14 @@ pub(super) struct Call {
     pub body: Bytes,
     /// A success longer than this is refused.
     pub cap: u64,
+    /// What it does to the repository.
+    pub action: Action,
 }
 
 impl Call {
     pub(super) fn new(method: Method, url: Url, cap: u64) -> Self {
-        Self { method, url, headers: Vec::new(), body: Bytes::new(), cap }
+        let action = if matches!(method, Method::GET | Method::HEAD) { Action::Pull } else { Action::Push };
+        Self { method, url, headers: Vec::new(), body: Bytes::new(), cap, action }
     }
 
     pub(super) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
@@ -67,6 +73,8 @@ pub(super) struct Reply {
     pub body: Bytes,
     /// After redirects.
     pub url: Url,
+    /// What would be allowed: `pull from shop/podinfo`.
+    pub whose: String,
 }
 
 impl Reply {
@@ -82,7 +90,7 @@ impl Reply {
 
     /// What this answer says when it is neither success nor absence.
     pub(super) fn refused(&self) -> Unread {
-        fault::refused(&self.line, self.status, &self.body)
+        fault::refused(&self.line, self.status, &self.body, &self.whose)
     }
 }
 
@@ -125,7 +133,7 @@ impl Session<'_> {
             let asked = match &last {
                 Ok(reply) if fault::is_transient(reply.status) => retry::after(&reply.headers),
                 Ok(_) => break,
-                Err(fault) if fault.transient => None,
+                Err(fault) if fault.transient => fault.retry_after,
                 Err(_) => break,
             };
             let pause = retry::pause(self.limits.backoff, n, asked);
@@ -149,16 +157,47 @@ impl Session<'_> {
     async fn attempt(&self, call: &Call, line: &str, body: Body) -> Result<Reply, Fault> {
         let closed = |_| Fault::settled(fault::broken(line, None, "the run is ending"));
         let _slot = self.host.slots.acquire().await.map_err(closed)?;
+        // The first request to a registry goes alone, so that one challenge teaches all others.
+        let auth = &self.host.auth;
+        let first = if auth.is_unknown() { Some(auth.first.lock().await) } else { None };
+        let first = first.filter(|_| auth.is_unknown());
         let _active = self.budget.activity();
-        self.follow(call, line, body).await
+
+        let mut sent = self.authorization(line, call.action, None).await?;
+        let mut reply = self.follow(call, line, body, sent.as_ref()).await?;
+        // A host that a redirect led to teaches nothing and gets nothing.
+        let own = same_origin(&reply.url, &self.host.base);
+        let again = own && auth.challenged(&reply, self.repository.path(), call.action);
+        drop(first);
+        if again && sent.as_ref().is_none_or(|a| !a.fresh) {
+            sent = self.authorization(line, call.action, sent.as_ref()).await?;
+            reply = self.follow(call, line, body, sent.as_ref()).await?;
+        }
+        reply.whose = self.whose(call.action, sent.is_some());
+        Ok(reply)
+    }
+
+    /// For the message when it is denied.
+    fn whose(&self, action: Action, known: bool) -> String {
+        let who = if known { "" } else { ", asked without credentials," };
+        match action {
+            Action::Pull => format!("pull from {}{who}", self.repository.path()),
+            Action::Push => format!("push to {}{who}", self.repository.path()),
+        }
     }
 
     /// One try, with its redirects.
-    async fn follow(&self, call: &Call, line: &str, body: Body) -> Result<Reply, Fault> {
+    async fn follow(
+        &self,
+        call: &Call,
+        line: &str,
+        body: Body,
+        authorization: Option<&Authorization>,
+    ) -> Result<Reply, Fault> {
         let mut url = call.url.clone();
         let mut method = call.method.clone();
         for _ in 0..=self.limits.redirects {
-            let response = self.hop(call, &method, &url, line).await?;
+            let response = self.hop(call, &method, &url, line, authorization).await?;
             let status = response.status().as_u16();
             let Some(target) = redirect_target(&method, &response) else {
                 let success = response.status().is_success();
@@ -168,14 +207,13 @@ impl Session<'_> {
                     (true, Body::Whole) => self.read(response, line, call.cap).await?,
                     (false, _) => self.read_beginning(response).await,
                 };
-                return Ok(Reply { line: line.to_owned(), status, headers, body: read, url });
+                let (line, whose) = (line.to_owned(), String::new());
+                return Ok(Reply { line, status, headers, body: read, url, whose });
             };
             let target = url.join(&target).map_err(|_| {
                 Fault::settled(fault::broken(line, Some(status), "redirects to something that is no URL"))
             })?;
-            if !matches!(target.scheme(), "http" | "https")
-                || (url.scheme() == "https" && target.scheme() != "https")
-            {
+            if !may_follow(&url, &target) {
                 let why = "redirects from https to something else, which is refused";
                 return Err(Fault::settled(fault::broken(line, Some(status), why)));
             }
@@ -187,7 +225,14 @@ impl Session<'_> {
         Err(Fault::settled(fault::broken(line, None, "redirects without end")))
     }
 
-    async fn hop(&self, call: &Call, method: &Method, url: &Url, line: &str) -> Result<Response, Fault> {
+    async fn hop(
+        &self,
+        call: &Call,
+        method: &Method,
+        url: &Url,
+        line: &str,
+        authorization: Option<&Authorization>,
+    ) -> Result<Response, Fault> {
         let client = self.host.client.as_ref().map_err(|why| {
             Fault::settled(fault::unread(Verified::RegistryUnreachable, line, None, why.clone(), false))
         })?;
@@ -199,6 +244,21 @@ impl Session<'_> {
             request = request.body(call.body.clone());
         }
         let own = same_origin(url, &self.host.base);
+        if let Some(authorization) = authorization.filter(|_| own) {
+            request = request.header(header::AUTHORIZATION, authorization.header.clone());
+        }
+        self.exchange(request, method, url, line, own).await
+    }
+
+    /// Sends one request and waits for the head of its answer.
+    pub(super) async fn exchange(
+        &self,
+        request: RequestBuilder,
+        method: &Method,
+        url: &Url,
+        line: &str,
+        own: bool,
+    ) -> Result<Response, Fault> {
         let whole = self.limits.connect + self.limits.idle;
         let sent = self.within(whole, request.send()).await;
         let status = match &sent {
@@ -218,7 +278,7 @@ impl Session<'_> {
         }
     }
 
-    async fn read(&self, mut response: Response, line: &str, cap: u64) -> Result<Bytes, Fault> {
+    pub(super) async fn read(&self, mut response: Response, line: &str, cap: u64) -> Result<Bytes, Fault> {
         let status = Some(response.status().as_u16());
         let too_long = || Fault::settled(fault::broken(line, status, format!("longer than {cap} bytes")));
         if response.content_length().is_some_and(|l| l > cap) {
@@ -241,7 +301,7 @@ impl Session<'_> {
     }
 
     /// The beginning of an error's body, as far as it comes.
-    async fn read_beginning(&self, mut response: Response) -> Bytes {
+    pub(super) async fn read_beginning(&self, mut response: Response) -> Bytes {
         let mut body = BytesMut::new();
         let reading = async {
             while let Ok(Some(chunk)) = response.chunk().await {
@@ -265,8 +325,13 @@ impl Session<'_> {
 /// It took too long.
 struct Late;
 
+/// Redirects go anywhere but from https to something else.
+pub(super) fn may_follow(from: &Url, to: &Url) -> bool {
+    matches!((from.scheme(), to.scheme()), (_, "https") | ("http", "http"))
+}
+
 /// Where a redirect leads; `None`: the answer is not one that is followed.
-fn redirect_target(method: &Method, response: &Response) -> Option<String> {
+pub(super) fn redirect_target(method: &Method, response: &Response) -> Option<String> {
     let followed = match response.status().as_u16() {
         301..=303 => matches!(*method, Method::GET | Method::HEAD),
         307 | 308 => true,

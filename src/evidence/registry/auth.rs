@@ -1,0 +1,282 @@
+//! Who we are to a registry: answers challenges, and keeps tokens per repository and action.
+//!
+//! Nothing is asked before a registry challenges. Concurrent requests share one token: the first fetches it,
+//! the others wait. A credential goes to the registry that the settings name and to the token endpoint that it
+//! names itself (within the rules of `realm`), never to where a redirect leads.
+
+use crate::evidence::registry::challenge::{self, Challenge};
+use crate::evidence::registry::credentials::{Credential, Credentials};
+use crate::evidence::registry::fault::{self, Fault};
+use crate::evidence::registry::http::{Reply, Session};
+use crate::evidence::registry::secret::Secret;
+use crate::model::reason::Verified;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use reqwest::header::{self, HeaderValue};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Mutex as AsyncMutex;
+
+/// What a request does to a repository; tokens for reading and for writing are kept apart, so that being
+/// denied the one spoils nothing of the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Action {
+    Pull,
+    Push,
+}
+
+impl Action {
+    /// As scopes name it (distribution's token specification).
+    pub(super) fn scope(self) -> &'static str {
+        match self {
+            Self::Pull => "pull",
+            Self::Push => "pull,push",
+        }
+    }
+}
+
+/// How a registry wants to know its clients, as learnt from its answers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Scheme {
+    /// Nothing was asked yet.
+    Unknown,
+    /// It answered without a challenge.
+    Open,
+    Basic,
+    Bearer {
+        realm: String,
+        service: Option<String>,
+    },
+}
+
+type TokenSlot = Arc<AsyncMutex<TokenState>>;
+
+/// One token, or why there is none.
+#[derive(Debug, Default)]
+enum TokenState {
+    #[default]
+    None,
+    Good {
+        token: Secret,
+        until: Instant,
+    },
+    /// Nobody asks again before this.
+    Refused {
+        why: crate::model::evidence::Unread,
+        until: Instant,
+    },
+}
+
+/// What one registry has asked of us, and what we hold for it.
+#[derive(Debug)]
+pub(super) struct Auth {
+    /// Whose credentials are used: the registry's name, or the mirror's.
+    owner: String,
+    credentials: Arc<Credentials>,
+    scheme: Mutex<Scheme>,
+    /// Held by the first request to a registry, so that one challenge is enough.
+    pub(super) first: AsyncMutex<()>,
+    tokens: Mutex<HashMap<(String, Action), TokenSlot>>,
+    /// The scope of each repository's last challenge.
+    scopes: Mutex<HashMap<(String, Action), String>>,
+}
+
+/// The header to send.
+#[derive(Debug, Clone)]
+pub(super) struct Authorization {
+    pub header: HeaderValue,
+    /// It was made for this very request: when it is refused, another one would be too.
+    pub fresh: bool,
+}
+
+impl Auth {
+    pub(super) fn new(owner: String, credentials: Arc<Credentials>) -> Self {
+        Self {
+            owner,
+            credentials,
+            scheme: Mutex::new(Scheme::Unknown),
+            first: AsyncMutex::default(),
+            tokens: Mutex::default(),
+            scopes: Mutex::default(),
+        }
+    }
+
+    /// Whether no answer has been seen yet.
+    pub(super) fn is_unknown(&self) -> bool {
+        self.scheme() == Scheme::Unknown
+    }
+
+    fn scheme(&self) -> Scheme {
+        self.scheme.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn learn(&self, scheme: Scheme) {
+        *self.scheme.lock().unwrap_or_else(PoisonError::into_inner) = scheme;
+    }
+
+    /// Learns from an answer of the registry itself; `true`: it was a challenge that can be answered.
+    pub(super) fn challenged(&self, reply: &Reply, path: &str, action: Action) -> bool {
+        let headers = reply.headers.get_all(header::WWW_AUTHENTICATE);
+        let challenge = match reply.status {
+            401 => challenge::choose(headers.iter().filter_map(|v| v.to_str().ok())),
+            _ => None,
+        };
+        match challenge {
+            Some(Challenge::Bearer { realm, service, scope }) => {
+                if let Some(scope) = scope {
+                    let mut scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
+                    scopes.insert((path.to_owned(), action), scope);
+                }
+                self.learn(Scheme::Bearer { realm, service });
+                true
+            }
+            Some(Challenge::Basic) => {
+                self.learn(Scheme::Basic);
+                true
+            }
+            None => {
+                if self.is_unknown() {
+                    self.learn(Scheme::Open);
+                }
+                false
+            }
+        }
+    }
+
+    /// Our own scope; and the challenge's, where the registry knows the repository by another name. Never more
+    /// actions than needed: asking for what is not allowed may be refused whole.
+    fn scopes(&self, path: &str, action: Action) -> Vec<String> {
+        let own = format!("repository:{path}:{}", action.scope());
+        let scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
+        let challenged = scopes.get(&(path.to_owned(), action)).cloned();
+        let named = format!("repository:{path}:");
+        let other = challenged.filter(|s| !s.is_empty() && !s.starts_with(&named));
+        [own].into_iter().chain(other).collect()
+    }
+
+    fn slot(&self, path: &str, action: Action) -> TokenSlot {
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(tokens.entry((path.to_owned(), action)).or_default())
+    }
+}
+
+impl Session<'_> {
+    /// What to send with a request, by what is known of the registry. `refused`: a header that did not do.
+    pub(super) async fn authorization(
+        &self,
+        line: &str,
+        action: Action,
+        refused: Option<&Authorization>,
+    ) -> Result<Option<Authorization>, Fault> {
+        let auth = &self.host.auth;
+        match auth.scheme() {
+            Scheme::Unknown | Scheme::Open => Ok(None),
+            Scheme::Basic => {
+                let denied = |why: String| {
+                    Fault::settled(fault::unread(Verified::RegistryUnauthorized, line, Some(401), why, false))
+                };
+                match self.credential(line).await? {
+                    Credential::Basic { user, password } => {
+                        let pair = STANDARD.encode(format!("{user}:{}", password.reveal()));
+                        Ok(Some(Authorization {
+                            header: sensitive(&format!("Basic {pair}"), line)?,
+                            fresh: true,
+                        }))
+                    }
+                    Credential::Anonymous => Err(denied(format!(
+                        "the registry wants a login and none is known for {}",
+                        auth.owner
+                    ))),
+                    Credential::Identity(_) | Credential::Registry(_) => Err(denied(format!(
+                        "the registry wants user and password, and only a token is known for {}",
+                        auth.owner
+                    ))),
+                }
+            }
+            Scheme::Bearer { realm, service } => {
+                let credential = self.credential(line).await?;
+                if let Credential::Registry(token) = &credential {
+                    return Ok(Some(Authorization { header: bearer(token, line)?, fresh: true }));
+                }
+                let wanted = Wanted { realm, service, scopes: auth.scopes(self.repository.path(), action) };
+                self.bearer(line, action, wanted, credential, refused).await.map(Some)
+            }
+        }
+    }
+
+    async fn credential(&self, line: &str) -> Result<Credential, Fault> {
+        let auth = &self.host.auth;
+        auth.credentials.look_up(&auth.owner, self.repository.path()).await.map_err(|why| {
+            let why = format!("configuration: {why}");
+            Fault::settled(fault::unread(Verified::RegistryUnauthorized, line, None, why, false))
+        })
+    }
+
+    /// The token of this repository and action: kept, or fetched by whoever comes first.
+    async fn bearer(
+        &self,
+        line: &str,
+        action: Action,
+        wanted: Wanted,
+        credential: Credential,
+        refused: Option<&Authorization>,
+    ) -> Result<Authorization, Fault> {
+        let slot = self.host.auth.slot(self.repository.path(), action);
+        let mut state = slot.lock().await;
+        match &*state {
+            TokenState::Good { token, until } if *until > Instant::now() => {
+                let header = bearer(token, line)?;
+                if refused.is_none_or(|r| r.header != header) {
+                    return Ok(Authorization { header, fresh: false });
+                }
+            }
+            TokenState::Refused { why, until } if *until > Instant::now() => {
+                return Err(Fault::settled(why.clone()));
+            }
+            TokenState::Good { .. } | TokenState::Refused { .. } | TokenState::None => {}
+        }
+        *state = TokenState::None;
+        match self.fetch_token(&wanted, &credential).await {
+            Ok((token, lifetime)) => {
+                let header = bearer(&token, line)?;
+                // A little early, so that it does not expire on the way.
+                let until = Instant::now() + lifetime.mul_f64(0.9);
+                *state = TokenState::Good { token, until };
+                Ok(Authorization { header, fresh: true })
+            }
+            Err(fault) => {
+                if !fault.transient {
+                    let until = Instant::now() + self.limits.hold_off;
+                    *state = TokenState::Refused { why: fault.unread.clone(), until };
+                }
+                Err(fault)
+            }
+        }
+    }
+}
+
+/// What a token is asked with.
+#[derive(Debug)]
+pub(super) struct Wanted {
+    pub realm: String,
+    pub service: Option<String>,
+    pub scopes: Vec<String>,
+}
+
+fn bearer(token: &Secret, line: &str) -> Result<HeaderValue, Fault> {
+    sensitive(&format!("Bearer {}", token.reveal()), line)
+}
+
+/// A header that the HTTP stack does not print either.
+pub(super) fn sensitive(text: &str, line: &str) -> Result<HeaderValue, Fault> {
+    let mut value = HeaderValue::from_str(text).map_err(|_| {
+        let why = "configuration: a credential has characters that a header cannot carry";
+        Fault::settled(fault::unread(Verified::RegistryUnauthorized, line, None, why, false))
+    })?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+/// How long a token lives when its answer does not say (distribution's token specification), and at least.
+pub(super) const TOKEN_LIFETIME: Duration = Duration::from_secs(60);

@@ -1,0 +1,34 @@
+//! Text that is never shown.
+
+use std::fmt;
+
+/// A password or token. Its Debug prints stars; nothing else prints it.
+#[derive(Clone, PartialEq, Eq)]
+pub(super) struct Secret(String);
+
+impl Secret {
+    pub(super) fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// For the one place that sends it.
+    pub(super) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn debug_prints_stars() {
+        assert_eq!(format!("{:?}", Some(Secret::new("hunter2"))), "Some(***)");
+    }
+}
