@@ -2,7 +2,7 @@
 
 use super::Options;
 use crate::model::naming::FINALIZER;
-use crate::model::plan::{ApplicationAction, GuardStop, Row};
+use crate::model::plan::{ApplicationAction, Decision, GuardStop, Row, ServingPlan};
 use crate::model::world::{GitOps, World};
 use crate::resolve::place::normal_server;
 use std::collections::BTreeSet;
@@ -79,6 +79,12 @@ pub fn hand_over(rows: &mut [Row], gitops: &GitOps, world: &World, allowed: bool
                     ),
                 };
             }
+        }
+    }
+    // The Serving says which source the Order came from: it stays as long as one of its Applications does.
+    for row in rows.iter_mut().filter(|row| matches!(row.decision, Decision::Remove(_))) {
+        if row.applications.iter().any(|plan| !matches!(plan.action, ApplicationAction::Remove(_))) {
+            row.serving = ServingPlan::Keep;
         }
     }
 }

@@ -1,0 +1,358 @@
+//! A GitOps repository in memory: runs are decided and applied without git, YAML or a registry, so that
+//! thousands of histories can be tried in a second.
+
+#![allow(dead_code)]
+
+use expedite::decide::{self, Options};
+use expedite::gates::{self, Context};
+use expedite::model::application::{Application, ApplicationSpec, Destination};
+use expedite::model::evidence::*;
+use expedite::model::id::*;
+use expedite::model::kitchen::Role;
+use expedite::model::meta::Meta;
+use expedite::model::naming::*;
+use expedite::model::plan::*;
+use expedite::model::serving::{Requested, Serving, ServingSpec};
+use expedite::model::time::{Span, Time};
+use expedite::model::world::*;
+use expedite::resolve;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+pub fn time(text: &str) -> Time {
+    Time::parse(text).unwrap()
+}
+
+pub fn order(text: &str) -> OrderRef {
+    OrderRef::parse(text).unwrap()
+}
+
+pub fn preparation(text: &str) -> PreparationName {
+    PreparationName::parse(text).unwrap()
+}
+
+/// The digest of an artifact by a short name.
+pub fn digest(name: &str) -> Digest {
+    Digest::of(name.as_bytes())
+}
+
+pub struct Sim {
+    pub world: World,
+    pub gitops: GitOps,
+    pub now: Time,
+    /// Artifacts whose evidence is not simply proven.
+    pub facts: BTreeMap<Digest, ArtifactFacts>,
+    pub options: Options,
+    pub trust: Digest,
+    pub asked: usize,
+}
+
+impl Default for Sim {
+    fn default() -> Self {
+        let mut world = World::default();
+        world.sources.push(SourceState { name: "path:objects".into(), whole: true, why: None, objects: 1 });
+        Self {
+            world,
+            gitops: GitOps::default(),
+            now: time("2026-11-30T09:00:00Z"),
+            facts: BTreeMap::new(),
+            options: Options::default(),
+            trust: Digest::of(b"trust"),
+            asked: 0,
+        }
+    }
+}
+
+fn origin(file: &str) -> Origin {
+    Origin { source: "path:objects".into(), file: file.into(), document: 0, item: None, line: 1 }
+}
+
+pub fn loaded<T>(object: T, file: &str) -> Loaded<T> {
+    Loaded { object: Arc::new(object), origin: origin(file) }
+}
+
+fn from<T: serde::de::DeserializeOwned>(yaml: &str) -> T {
+    serde_yaml::from_str(yaml).unwrap_or_else(|e| panic!("{e}\n{yaml}"))
+}
+
+impl Sim {
+    /// Environments `dev` (one Cluster) and `production` (`eu-1`, `us-1`).
+    pub fn shop() -> Self {
+        let mut sim = Self::default();
+        for cluster in ["dev-1", "eu-1", "us-1"] {
+            sim.cluster(cluster, &format!("https://{cluster}.example"));
+        }
+        sim.environment("dev", "{clusters: [dev-1]}");
+        sim.environment("production", "{clusters: [eu-1, us-1]}");
+        sim
+    }
+
+    pub fn cluster(&mut self, name: &str, server: &str) {
+        let object = from(&format!("{{metadata: {{name: {name}}}, spec: {{server: \"{server}\"}}}}"));
+        self.world.clusters.insert(ClusterName::parse(name).unwrap(), loaded(object, "clusters.yaml"));
+    }
+
+    pub fn environment(&mut self, name: &str, spec: &str) {
+        let object = from(&format!("{{metadata: {{name: {name}}}, spec: {spec}}}"));
+        self.world
+            .environments
+            .insert(EnvironmentName::parse(name).unwrap(), loaded(object, "environments.yaml"));
+    }
+
+    pub fn order(&mut self, name: &str, spec: &str) {
+        let reference = order(name);
+        let object = from(&format!(
+            "{{metadata: {{name: {}, namespace: {}}}, spec: {spec}}}",
+            reference.name, reference.namespace
+        ));
+        self.world.orders.insert(reference, loaded(object, "orders.yaml"));
+    }
+
+    pub fn kitchen(&mut self, spec: &str) {
+        let object = from(&format!("{{metadata: {{name: default}}, spec: {spec}}}"));
+        self.world.kitchen = Some(loaded(object, "kitchen.yaml"));
+    }
+
+    /// A Preparation made `minute` minutes after midnight, of an artifact named like it.
+    pub fn preparation(&mut self, of: &str, name: &str, minute: u64) {
+        self.preparation_with(of, name, minute, "signed: true");
+    }
+
+    pub fn preparation_with(&mut self, of: &str, name: &str, minute: u64, artifact: &str) {
+        let reference = order(of);
+        let created = time("2026-11-30T00:00:00Z").plus(Span::of_seconds(minute * 60));
+        let digest = digest(name);
+        let object = from(&format!(
+            "{{metadata: {{name: {name}, namespace: {ns}, creationTimestamp: \"{created}\"}}, spec: {{orderName: {o}, artifact: {{ociRef: \"oci://r.example/{ns}/{o}@{digest}\", digest: \"{digest}\", {artifact}}}}}}}",
+            ns = reference.namespace,
+            o = reference.name,
+        ));
+        self.world
+            .preparations
+            .insert((reference.namespace, preparation(name)), loaded(object, "preparations.yaml"));
+    }
+
+    pub fn later(&mut self, minutes: u64) {
+        self.now = self.now.plus(Span::of_seconds(minutes * 60));
+    }
+
+    /// What the promote verb writes: the intent, and nothing else.
+    pub fn promote(&mut self, of: &str, name: &str) {
+        let reference = order(of);
+        let requested = Some(Requested { name: "ann".into(), time: self.now, verb: "promote".into() });
+        let spec = ServingSpec {
+            order_name: reference.name.clone(),
+            preparation_name: Some(preparation(name)),
+            requested,
+            preparation_policy: None,
+        };
+        let mut serving = self.serving(of).map(|s| (*s).clone()).unwrap_or_else(|| Serving {
+            metadata: Meta {
+                name: reference.name.to_string(),
+                namespace: Some(reference.namespace.clone()),
+                creation_timestamp: Some(self.now),
+                ..Meta::default()
+            },
+            spec: spec.clone(),
+            status: Default::default(),
+            raw_status: None,
+        });
+        serving.spec = spec;
+        self.put(&reference, serving);
+    }
+
+    fn put(&mut self, order: &OrderRef, serving: Serving) {
+        let file = ServingFile { path: serving_path(order), text: "".into(), serving: Ok(Arc::new(serving)) };
+        self.gitops.servings.insert(order.clone(), file);
+    }
+
+    pub fn serving(&self, of: &str) -> Option<Arc<Serving>> {
+        self.gitops.servings.get(&order(of))?.serving.as_ref().ok().cloned()
+    }
+
+    pub fn context(&self) -> Context {
+        Context {
+            now: self.now,
+            trust: Some(self.trust),
+            argocd_namespace: "argocd".into(),
+            require_observation: false,
+        }
+    }
+
+    pub fn plan(&mut self) -> Plan {
+        let context = self.context();
+        let cases = resolve::cases(&self.world, &self.gitops, "argocd");
+        let asks = gates::asks(&cases, &context);
+        self.asked = asks.len();
+        let mut facts = Facts::default();
+        facts.keys.usable.extend([Role::Signature, Role::Provenance]);
+        facts.keys.fingerprint = Some(self.trust);
+        for ask in asks {
+            let known = match self.facts.get(&ask.artifact.digest) {
+                Some(known) => known.clone(),
+                None => proven(&ask),
+            };
+            facts.artifacts.insert(ask.artifact, known);
+        }
+        decide::plan(&cases, &facts, &self.world, &self.gitops, &context, &self.options)
+    }
+
+    /// Decides and applies, as render and commit would.
+    pub fn run(&mut self) -> Plan {
+        let plan = self.plan();
+        if plan.guard.is_some() {
+            return plan;
+        }
+        for row in &plan.rows {
+            match &row.serving {
+                ServingPlan::Keep => {}
+                ServingPlan::Remove => {
+                    self.gitops.servings.remove(&row.order);
+                }
+                ServingPlan::Write(state) => {
+                    let before = self.serving(&row.order.to_string());
+                    let serving = Serving {
+                        metadata: Meta {
+                            name: row.order.name.to_string(),
+                            namespace: Some(row.order.namespace.clone()),
+                            creation_timestamp: Some(state.created),
+                            ..Meta::default()
+                        },
+                        spec: ServingSpec {
+                            order_name: row.order.name.clone(),
+                            preparation_name: state.preparation_name.clone(),
+                            requested: before.and_then(|b| b.spec.requested.clone()),
+                            preparation_policy: None,
+                        },
+                        status: state.status.clone(),
+                        raw_status: None,
+                    };
+                    self.put(&row.order, serving);
+                }
+            }
+            for application in &row.applications {
+                match &application.action {
+                    ApplicationAction::Pin(pin) => {
+                        self.gitops.applications.insert(application.path.clone(), file(pin));
+                    }
+                    ApplicationAction::Hold { .. } => {}
+                    ApplicationAction::Detach(_) => {
+                        let file = self.gitops.applications.get_mut(&application.path).unwrap();
+                        let mut object = (**file.application.as_ref().unwrap()).clone();
+                        object.metadata.finalizers.clear();
+                        object.metadata.annotations.insert(HANDED_OVER.into(), "true".into());
+                        file.application = Ok(Arc::new(object));
+                    }
+                    ApplicationAction::Remove(_) => {
+                        self.gitops.applications.remove(&application.path);
+                    }
+                }
+            }
+        }
+        plan
+    }
+
+    /// The digests that an Order's Applications are pinned to, by Cluster.
+    pub fn pinned(&self, of: &str) -> Vec<(String, String)> {
+        let owner = order(of);
+        let mut all: Vec<_> = self
+            .gitops
+            .applications
+            .values()
+            .filter(|f| f.owner.as_ref() == Some(&owner))
+            .filter_map(|f| f.application.as_ref().ok())
+            .map(|a| {
+                let source = a.spec.source.clone().unwrap_or_default();
+                (
+                    a.spec.destination.server.clone().unwrap_or_default(),
+                    source.target_revision.unwrap_or_default(),
+                )
+            })
+            .collect();
+        all.sort();
+        all
+    }
+
+    pub fn reason(&self, of: &str, kind: &str) -> String {
+        self.serving(of).and_then(|s| s.status.condition(kind).map(|c| c.reason.clone())).unwrap_or_default()
+    }
+
+    pub fn deployed(&self, of: &str) -> Option<String> {
+        self.serving(of)?.status.observed_preparation_name.as_ref().map(ToString::to_string)
+    }
+}
+
+pub fn file(pin: &Pin) -> ApplicationFile {
+    let application = Application {
+        metadata: Meta {
+            name: pin.name.to_string(),
+            namespace: Some(Namespace::parse(&pin.argocd_namespace).unwrap()),
+            labels: [
+                (LABEL_SERVING.to_owned(), pin.order.name.to_string()),
+                (LABEL_SERVING_NAMESPACE.to_owned(), pin.order.namespace.to_string()),
+            ]
+            .into(),
+            finalizers: vec![FINALIZER.into()],
+            ..Meta::default()
+        },
+        spec: ApplicationSpec {
+            source: Some(expedite::model::application::ApplicationSource {
+                repo_url: pin.artifact.repository.url(),
+                target_revision: Some(pin.artifact.digest.to_string()),
+                path: Some(".".into()),
+                chart: None,
+            }),
+            sources: Vec::new(),
+            destination: Destination {
+                server: Some(pin.server.clone()),
+                name: None,
+                namespace: Some(pin.target_namespace.to_string()),
+            },
+            project: pin.project.clone(),
+        },
+        status: None,
+    };
+    ApplicationFile {
+        text: "".into(),
+        owner: Some(pin.order.clone()),
+        application: Ok(Arc::new(application)),
+    }
+}
+
+/// Everything that is asked is proven.
+pub fn proven(ask: &Ask) -> ArtifactFacts {
+    let proof = Proof {
+        key: "renderer".into(),
+        fingerprint: "f".into(),
+        digest: Digest::of(b"evidence"),
+        place: "referrers API".into(),
+        statement: None,
+    };
+    let mut facts = ArtifactFacts::default();
+    for claim in &ask.claims {
+        match claim {
+            Claim::Artifact => {
+                facts.artifact = Some(Evidence::Proven(ArtifactProof {
+                    media_type: "application/vnd.oci.image.manifest.v1+json".into(),
+                    size: 1,
+                    layer: Digest::of(b"layer"),
+                    layer_media_type: "application/vnd.oci.image.layer.v1.tar+gzip".into(),
+                }));
+            }
+            Claim::Signature => facts.signature = Some(Evidence::Proven(proof.clone())),
+            Claim::Provenance(order) => {
+                facts.provenance.insert(
+                    order.clone(),
+                    Evidence::Proven(ProvenanceProof {
+                        proof: proof.clone(),
+                        finished_on: None,
+                        dependencies: Default::default(),
+                        builder: None,
+                    }),
+                );
+            }
+            Claim::Approvals(_) | Claim::Attestation(_) | Claim::Scans | Claim::Records => {}
+        }
+    }
+    facts
+}
