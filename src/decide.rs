@@ -54,6 +54,7 @@ pub fn plan(
         match problem.holds {
             Holds::Nothing => notices.push(problem.failure.clone()),
             Holds::Everything => problems.push(problem.failure.clone()),
+            Holds::Orders(ref orders) if orders.is_empty() => problems.push(problem.failure.clone()),
             Holds::Orders(_) => {}
         }
     }

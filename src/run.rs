@@ -1,1 +1,315 @@
-//! Calls every stage; owns the two loops.
+//! Calls every stage in order, and owns the one loop that repeats them: a branch that moved is read again
+//! and decided again. This is the table of contents; every stage's own file knows the rest.
+
+pub mod message;
+pub mod problems;
+
+use crate::commit::{self, Identity, Outcome, Proposal};
+use crate::decide::{self, Options};
+use crate::error::{Failure, Kind};
+use crate::evidence::gather::{GatherOptions, gather_blocking};
+use crate::evidence::keys::KeyRing;
+use crate::evidence::registry::Registries;
+use crate::files::{Change, Files};
+use crate::gates::{self, Context};
+use crate::git::{Repository, Snapshot};
+use crate::load::folder::Folder;
+use crate::load::{self, Input, OURS, Observed};
+use crate::model::evidence::{ArtifactFacts, Ask, Claim, Facts};
+use crate::model::id::{Artifact, CommitId, Namespace};
+use crate::model::kind;
+use crate::model::kitchen::KitchenSpec;
+use crate::model::plan::Plan;
+use crate::model::time::Time;
+use crate::model::world::{GitOps, World};
+use crate::render::{self, Rendered};
+use crate::resolve::{self, Case};
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Where objects are read.
+#[derive(Debug, Clone)]
+pub struct Source {
+    /// Its stable name, remembered in Servings: `path:<as written>` or `repository`.
+    pub name: Arc<str>,
+    /// Where it is.
+    pub place: SourcePlace,
+    /// Kinds that may come from it; `None`: all.
+    pub kinds: Option<BTreeSet<kind::Kind>>,
+    /// Namespaces whose objects may come from it; `None`: all.
+    pub namespaces: Option<BTreeSet<Namespace>>,
+}
+
+/// Where a source is.
+#[derive(Debug, Clone)]
+pub enum SourcePlace {
+    /// A folder (or one file): its name for messages, and its path.
+    Folder(String, PathBuf),
+    /// The GitOps repository itself, at the commit that decisions are made on.
+    Repository,
+}
+
+/// All that a run reads from and depends on: handed in, nothing is looked up.
+pub struct Setup<'a> {
+    /// The GitOps repository.
+    pub repository: &'a Repository,
+    /// Its branch.
+    pub branch: &'a str,
+    /// Where objects are read, in order.
+    pub sources: Vec<Source>,
+    /// A dump of Applications: its name for messages, and its path.
+    pub observed: Option<(String, PathBuf)>,
+    /// The registries.
+    pub registries: &'a Registries,
+    /// The threads that fetching runs on.
+    pub runtime: &'a tokio::runtime::Runtime,
+    /// What bounds the fetching.
+    pub gather: GatherOptions,
+    /// Verify nothing (`render --skip-evidence`): every claim is answered "not read".
+    pub skip_evidence: bool,
+    /// `argocd.namespace`.
+    pub argocd_namespace: String,
+    /// `argocd.requireObservation`.
+    pub require_observation: bool,
+    /// Limits and scope.
+    pub options: Options,
+    /// The run's clock.
+    pub now: Time,
+}
+
+/// Everything that was read and decided, once.
+pub struct Decided {
+    /// The commit it was decided on.
+    pub snapshot: Snapshot,
+    /// What was read.
+    pub world: World,
+    /// What the repository holds.
+    pub gitops: GitOps,
+    /// One per Order.
+    pub cases: Vec<Case>,
+    /// What the registries proved.
+    pub facts: Facts,
+    /// What would be done, and why.
+    pub plan: Plan,
+    /// The files it means.
+    pub rendered: Rendered,
+}
+
+/// Evidence that this run has read already: bytes under a digest do not change between two tries.
+#[derive(Debug, Default)]
+pub struct Known(BTreeMap<Artifact, (BTreeSet<Claim>, ArtifactFacts)>);
+
+/// Reads, decides and renders; writes nothing anywhere.
+///
+/// # Errors
+/// The repository cannot be read. Everything else is a row or a problem of the plan.
+pub fn decide(
+    setup: &Setup<'_>,
+    known: &mut Known,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Decided, Failure> {
+    progress("reading the repository");
+    let snapshot = setup.repository.snapshot(setup.branch)?;
+    let gitops = load::gitops(&snapshot, snapshot.head.clone());
+    progress("reading objects");
+    let world = world(setup, &snapshot);
+    let cases = resolve::cases(&world, &gitops, &setup.argocd_namespace);
+    let ring = KeyRing::read(world.kitchen.as_ref().map_or(&KitchenSpec::default(), |k| &k.object.spec));
+    let context = Context {
+        now: setup.now,
+        trust: ring.state().fingerprint,
+        argocd_namespace: setup.argocd_namespace.clone(),
+        require_observation: setup.require_observation,
+    };
+    let asks = gates::asks(&cases, &context);
+    if !asks.is_empty() {
+        progress(&format!("reading the evidence of {} artifacts", asks.len()));
+    }
+    let facts = facts(setup, &ring, asks, known);
+    let mut plan = decide::plan(&cases, &facts, &world, &gitops, &context, &setup.options);
+    problems::refine(&mut plan, &|file| read_named(setup, &snapshot, file));
+    let mut rendered = render::files(&plan, &gitops, &setup.argocd_namespace);
+    without_clashes(&snapshot, &plan, &mut rendered)?;
+    Ok(Decided { snapshot, world, gitops, cases, facts, plan, rendered })
+}
+
+fn world(setup: &Setup<'_>, snapshot: &Snapshot) -> World {
+    let folders: Vec<Option<Folder>> = setup
+        .sources
+        .iter()
+        .map(|source| match &source.place {
+            SourcePlace::Folder(name, path) => Some(Folder::new(name.clone(), path)),
+            SourcePlace::Repository => None,
+        })
+        .collect();
+    let inputs: Vec<Input<'_>> = setup
+        .sources
+        .iter()
+        .zip(&folders)
+        .map(|(source, folder)| Input {
+            name: source.name.clone(),
+            files: folder.as_ref().map_or(snapshot as &dyn Files, |f| f),
+            kinds: source.kinds.clone(),
+            namespaces: source.namespaces.clone(),
+            skip: if folder.is_some() { &[] } else { OURS },
+        })
+        .collect();
+    let observed = setup.observed.as_ref().map(|(name, path)| Observed {
+        file: name.as_str().into(),
+        bytes: std::fs::read(path).map_err(|e| e.to_string()),
+    });
+    load::world(&inputs, observed.as_ref())
+}
+
+/// The bytes of a file that a message names, to find the line of a field.
+fn read_named(setup: &Setup<'_>, snapshot: &Snapshot, file: &str) -> Option<Vec<u8>> {
+    for source in &setup.sources {
+        let (root, path) = match &source.place {
+            SourcePlace::Folder(name, path) => (name.clone(), Some(path)),
+            SourcePlace::Repository => (snapshot.name(), None),
+        };
+        let Some(rest) = file.strip_prefix(root.as_str()) else { continue };
+        let rest = rest.trim_start_matches('/');
+        let bytes = match path {
+            Some(path) if rest.is_empty() => std::fs::read(path).ok(),
+            Some(path) => std::fs::read(path.join(rest)).ok(),
+            None => snapshot.read(rest).ok().flatten(),
+        };
+        if bytes.is_some() {
+            return bytes;
+        }
+    }
+    None
+}
+
+fn facts(setup: &Setup<'_>, ring: &KeyRing, asks: Vec<Ask>, known: &mut Known) -> Facts {
+    if setup.skip_evidence {
+        return Facts { keys: ring.state().clone(), ..Facts::default() };
+    }
+    let (have, want): (Vec<Ask>, Vec<Ask>) = asks.into_iter().partition(|ask| {
+        known.0.get(&ask.artifact).is_some_and(|(claims, _)| claims.is_superset(&ask.claims))
+    });
+    let mut facts = gather_blocking(setup.runtime, &want, ring, setup.registries, &setup.gather);
+    for ask in want {
+        if let Some(found) = facts.artifacts.get(&ask.artifact)
+            && found.is_whole()
+        {
+            known.0.insert(ask.artifact, (ask.claims, found.clone()));
+        }
+    }
+    for ask in have {
+        if let Some((_, found)) = known.0.get(&ask.artifact) {
+            facts.artifacts.insert(ask.artifact, found.clone());
+        }
+    }
+    facts
+}
+
+/// An Order whose files have no place in the tree contributes nothing; the others go on.
+fn without_clashes(snapshot: &Snapshot, plan: &Plan, rendered: &mut Rendered) -> Result<(), Failure> {
+    let clashes = commit::clashes(snapshot, &rendered.changes)?;
+    if clashes.is_empty() {
+        return Ok(());
+    }
+    for row in &plan.rows {
+        let paths = problems::paths(row);
+        let Some((_, failure)) = clashes.iter().find(|(path, _)| paths.contains(*path)) else { continue };
+        rendered.changes.retain(|path, _| !paths.contains(path));
+        rendered.drift.retain(|(_, order)| *order != row.order);
+        rendered.failures.push((row.order.clone(), failure.clone().of(format!("Order {}", row.order))));
+    }
+    rendered.failures.sort_by(|(a, _), (b, _)| a.cmp(b));
+    Ok(())
+}
+
+/// What a run did.
+pub struct Ran {
+    /// What it decided, in its last try.
+    pub decided: Decided,
+    /// The commit it made; `None`: nothing had to change.
+    pub commit: Option<CommitId>,
+}
+
+/// How a run writes.
+pub struct Writing<'a> {
+    /// Author and committer.
+    pub identity: &'a Identity,
+    /// `limits.maxTries`: how often a moved branch is read again.
+    pub tries: u32,
+    /// Hand edits of our files are refused instead of restored (`--check`).
+    pub check: bool,
+}
+
+/// Reads, decides, renders, commits and pushes; on a branch that moved it begins again.
+///
+/// # Errors
+/// The repository cannot be read or written, the removal guard stops it, the server refuses the commit, or
+/// the branch kept moving. Nothing of ours is in the branch then.
+pub fn run(
+    setup: &Setup<'_>,
+    writing: &Writing<'_>,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Ran, (Failure, Option<Box<Decided>>)> {
+    let mut known = Known::default();
+    for attempt in 1..=writing.tries.max(1) {
+        let decided = decide(setup, &mut known, progress).map_err(|f| (f, None))?;
+        if let Some(stop) = problems::stopped(&decided, writing.check) {
+            return Err((stop, Some(Box::new(decided))));
+        }
+        progress("writing");
+        match write(setup, writing, &decided) {
+            Ok(Outcome::Pushed(commit)) => return Ok(Ran { decided, commit: Some(commit) }),
+            Ok(Outcome::Unchanged) => return Ok(Ran { decided, commit: None }),
+            Ok(Outcome::Refused(words)) => {
+                let failure = Failure::new(
+                    Kind::Repository,
+                    "push-refused",
+                    format!("the server refused the commit: {words}"),
+                )
+                .of(format!("repository {}", setup.repository.name()))
+                .hint("look at the branch's protection and at who may push to it");
+                return Err((failure, Some(Box::new(decided))));
+            }
+            Ok(Outcome::Moved) => {
+                progress(&format!("the branch moved; reading it again (try {attempt} of {})", writing.tries));
+                pause(attempt);
+            }
+            Err(failure) => return Err((failure, Some(Box::new(decided)))),
+        }
+    }
+    let failure = Failure::new(
+        Kind::Moved,
+        "kept-moving",
+        format!("the branch moved during each of {} tries; nothing was written", writing.tries),
+    )
+    .of(format!("repository {}", setup.repository.name()))
+    .hint("run again when it is quieter, or raise limits.maxTries");
+    Err((failure, None))
+}
+
+fn write(setup: &Setup<'_>, writing: &Writing<'_>, decided: &Decided) -> Result<Outcome, Failure> {
+    let text = message::of(decided);
+    let proposal = Proposal { message: &text, identity: writing.identity, at: setup.now };
+    commit::write(setup.repository, &decided.snapshot, &decided.rendered.changes, proposal)
+}
+
+/// Waits a random time that grows with each try, so that runs do not retry in step.
+fn pause(attempt: u32) {
+    let top = 50_u64.saturating_mul(1 << attempt.min(6));
+    std::thread::sleep(Duration::from_millis(rand::random_range(10..=top)));
+}
+
+/// Every file that a change touches, for `plan` and `render`.
+#[must_use]
+pub fn written(changes: &BTreeMap<String, Change>) -> (Vec<&str>, Vec<&str>) {
+    let (mut written, mut deleted) = (Vec::new(), Vec::new());
+    for (path, change) in changes {
+        match change {
+            Change::Write(_) => written.push(path.as_str()),
+            Change::Delete => deleted.push(path.as_str()),
+        }
+    }
+    (written, deleted)
+}

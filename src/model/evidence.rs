@@ -216,6 +216,26 @@ pub struct ArtifactFacts {
     pub records: Option<Evidence<Vec<Proof>>>,
 }
 
+impl ArtifactFacts {
+    /// Whether nothing of it is Unread: then it need not be read again in the same run.
+    #[must_use]
+    pub fn is_whole(&self) -> bool {
+        fn read<P>(evidence: &Evidence<P>) -> bool {
+            match evidence {
+                Evidence::Proven(_) | Evidence::Missing(_) | Evidence::Invalid(_) => true,
+                Evidence::Unread(_) => false,
+            }
+        }
+        self.artifact.as_ref().is_none_or(read)
+            && self.signature.as_ref().is_none_or(read)
+            && self.provenance.values().all(read)
+            && self.approvals.values().all(read)
+            && self.attestations.values().all(read)
+            && self.scans.as_ref().is_none_or(read)
+            && self.records.as_ref().is_none_or(read)
+    }
+}
+
 /// All answers of one run, by artifact.
 #[derive(Debug, Clone, Default)]
 pub struct Facts {

@@ -1,0 +1,67 @@
+//! The commit message of a run: a subject people read in a log, one line per change, trailers for machines.
+
+use super::Decided;
+use crate::commit;
+use crate::model::plan::{ApplicationAction, Decision, Row, ServingPlan};
+
+/// The message for what `decided` changes.
+#[must_use]
+pub fn of(decided: &Decided) -> String {
+    let failed = |row: &Row| decided.rendered.failures.iter().any(|(order, _)| *order == row.order);
+    let rows: Vec<&Row> = decided.plan.rows.iter().filter(|row| !failed(row)).collect();
+    let promoted: Vec<&Row> =
+        rows.iter().copied().filter(|r| matches!(r.decision, Decision::Promote(_))).collect();
+    let removed: Vec<&Row> =
+        rows.iter().copied().filter(|r| matches!(r.decision, Decision::Remove(_))).collect();
+    let mut lines = Vec::new();
+    let mut trailers = Vec::new();
+    for row in &rows {
+        lines.extend(line(row));
+        if let (Decision::Promote(promotion), Some(candidate)) = (&row.decision, &row.candidate) {
+            trailers.push(("Preparation".into(), format!("{}/{}", row.order.namespace, candidate.name)));
+            trailers.push(("Digest".into(), candidate.artifact.digest.to_string()));
+            trailers.push(("Requested-By".into(), promotion.requested_by.name.clone()));
+        }
+    }
+    for (path, order) in &decided.rendered.drift {
+        lines.push(format!("Restore {path} of {order}, which was edited by hand"));
+    }
+    commit::message(&subject(decided, &promoted, &removed), &lines, &trailers)
+}
+
+fn subject(decided: &Decided, promoted: &[&Row], removed: &[&Row]) -> String {
+    match (promoted, removed) {
+        ([row], []) => promotion(row, "Promote").unwrap_or_else(|| "Promote".into()),
+        ([], [row]) => format!("Remove {}", row.order),
+        ([], []) => match decided.rendered.changes.keys().next() {
+            Some(only) if decided.rendered.changes.len() == 1 => format!("Update {only}"),
+            _ => format!("Update {} files", decided.rendered.changes.len()),
+        },
+        (promoted, []) => format!("Promote {} Orders", promoted.len()),
+        ([], removed) => format!("Remove {} Orders", removed.len()),
+        (promoted, removed) => format!("Promote {} Orders, remove {}", promoted.len(), removed.len()),
+    }
+}
+
+fn promotion(row: &Row, verb: &str) -> Option<String> {
+    let (candidate, environment) = (row.candidate.as_ref()?, row.environment.as_ref()?);
+    Some(format!("{verb} {} to {} in {environment}", row.order, candidate.name))
+}
+
+fn line(row: &Row) -> Option<String> {
+    match &row.decision {
+        Decision::Promote(p) => promotion(row, if p.rollback { "Roll back" } else { "Promote" }),
+        Decision::Remove(why) => Some(format!("Remove {}: {why}", row.order)),
+        Decision::Keep | Decision::Hold | Decision::Broken => {
+            let gone =
+                row.applications.iter().filter(|a| matches!(a.action, ApplicationAction::Remove(_))).count();
+            match (&row.serving, gone) {
+                (ServingPlan::Write(_), 0) => Some(format!("Update the state of {}", row.order)),
+                (ServingPlan::Write(_) | ServingPlan::Keep | ServingPlan::Remove, 1..) => {
+                    Some(format!("Remove {gone} Applications of {}", row.order))
+                }
+                (ServingPlan::Keep | ServingPlan::Remove, _) => None,
+            }
+        }
+    }
+}

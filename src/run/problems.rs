@@ -1,0 +1,56 @@
+//! What a finished plan says about itself: which files belong to a row, what stops a run, and where exactly
+//! a message's field is written.
+
+use super::Decided;
+use crate::error::{Failure, Kind};
+use crate::load;
+use crate::model::naming::serving_path;
+use crate::model::plan::{Plan, Row};
+use std::collections::BTreeSet;
+
+/// Every path that a row may write.
+#[must_use]
+pub fn paths(row: &Row) -> BTreeSet<String> {
+    let applications = row.applications.iter().map(|a| a.path.clone());
+    applications.chain([serving_path(&row.order)]).collect()
+}
+
+/// Finds line and column of the fields that the plan's messages name.
+pub fn refine(plan: &mut Plan, read: &dyn Fn(&str) -> Option<Vec<u8>>) {
+    load::refine(&mut plan.problems, read);
+    load::refine(&mut plan.notices, read);
+    for row in &mut plan.rows {
+        load::refine(&mut row.errors, read);
+        load::refine(&mut row.warnings, read);
+    }
+}
+
+/// Why nothing may be written: the removal guard, or hand edits under `--check`.
+#[must_use]
+pub fn stopped(decided: &Decided, check: bool) -> Option<Failure> {
+    if let Some(guard) = &decided.plan.guard {
+        let list: Vec<String> = guard.removals.iter().map(|(path, why)| format!("{path} ({why})")).collect();
+        return Some(
+            Failure::new(
+                Kind::Guard,
+                "removal-guard",
+                format!(
+                    "{} Applications would be removed, and {} may be: {}",
+                    guard.removals.len(),
+                    guard.allowed,
+                    list.join("; ")
+                ),
+            )
+            .hint(format!("if all of them should go: --allow-removals {}", guard.removals.len()))
+            .hint("if not: look at the sources; nothing was written"),
+        );
+    }
+    if check && !decided.rendered.drift.is_empty() {
+        let list: Vec<&str> = decided.rendered.drift.iter().map(|(path, _)| path.as_str()).collect();
+        return Some(
+            Failure::new(Kind::SaysNo, "hand-edits", format!("edited by hand: {}", list.join(", ")))
+                .hint("revert the edit, or run without --check to restore the files"),
+        );
+    }
+    None
+}
