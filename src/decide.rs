@@ -94,6 +94,7 @@ fn row(case: &Case, facts: &Facts, clusters: &BTreeSet<&ClusterName>, context: &
         warnings: case.warnings.clone(),
         serving,
         applications,
+        seal: None,
     }
 }
 

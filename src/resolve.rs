@@ -8,9 +8,11 @@ pub mod newest;
 pub mod observe;
 pub mod place;
 pub mod slot;
+pub mod stage;
 
 use crate::error::{Failure, Kind};
-use crate::model::id::{Artifact, EnvironmentName, Namespace, OrderRef, PreparationName};
+use crate::model::approval::Approval;
+use crate::model::id::{Artifact, Digest, EnvironmentName, Namespace, OrderRef, PreparationName};
 use crate::model::kitchen::Kitchen;
 use crate::model::meta::Status;
 use crate::model::order::{ApprovalPolicy, AutoDeploy, Check, Mode, Order, Promotion, Upstream, Window};
@@ -19,8 +21,10 @@ use crate::model::preparation::Preparation;
 use crate::model::serving::Serving;
 use crate::model::world::{ApplicationFile, GitOps, Holds, Loaded, Origin, World};
 use newest::Newest;
+use observe::Seen;
 use place::Place;
 use slot::Slot;
+use stage::Stage;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -109,6 +113,12 @@ pub struct Case {
     pub owned: BTreeMap<String, ApplicationFile>,
     /// One per Cluster of `place`, in its order: the Application for it, and who has it now.
     pub slots: Vec<Slot>,
+    /// What Argo CD says of every Application that what is deployed was written to; `None`: nobody was asked.
+    pub seen: Option<Arc<[Seen]>>,
+    /// The upstream stages of `demands`, looked up.
+    pub stages: Vec<Stage>,
+    /// Votes on Preparations of this Order, and on their digests under names that no Preparation has.
+    pub approvals: Vec<Loaded<Approval>>,
 }
 
 impl Case {
@@ -172,7 +182,8 @@ pub fn cases(world: &World, gitops: &GitOps, argocd_namespace: &str) -> Vec<Case
         .chain(held_orders.keys().copied())
         .chain(owned.keys())
         .collect();
-    all.into_iter()
+    let mut cases: Vec<Case> = all
+        .into_iter()
         .map(|order| {
             let mut case = Case {
                 order: order.clone(),
@@ -194,6 +205,9 @@ pub fn cases(world: &World, gitops: &GitOps, argocd_namespace: &str) -> Vec<Case
                 kitchen: world.kitchen.as_ref().map(|k| k.object.clone()),
                 owned: owned.get(order).cloned().unwrap_or_default(),
                 slots: Vec::new(),
+                seen: None,
+                stages: Vec::new(),
+                approvals: Vec::new(),
             };
             read_serving(&mut case, gitops);
             if let Some(loaded) = world.orders.get(order) {
@@ -201,10 +215,51 @@ pub fn cases(world: &World, gitops: &GitOps, argocd_namespace: &str) -> Vec<Case
                 candidate::choose(&mut case, loaded, world);
                 slot::fill(&mut case, world, gitops, argocd_namespace);
             }
+            read_observed(&mut case, world, argocd_namespace);
             warn_of_stray_serving(&mut case, world);
             case
         })
-        .collect()
+        .collect();
+    stage::fill(&mut cases);
+    give_votes(&mut cases, world);
+    cases
+}
+
+fn read_observed(case: &mut Case, world: &World, argocd_namespace: &str) {
+    let (Some(applications), Some(serving)) = (&world.applications, &case.serving) else { return };
+    let written = serving.status.clusters.iter().filter(|c| c.reason == PINNED);
+    let seen = written.map(|cluster| Seen {
+        cluster: cluster.name.clone(),
+        server: cluster.server.clone(),
+        ready: place::is_ready(&cluster.name, world),
+        application: applications
+            .get(&(argocd_namespace.to_owned(), cluster.application.to_string()))
+            .map(|loaded| loaded.object.clone()),
+    });
+    case.seen = Some(seen.collect());
+}
+
+/// Hands every vote to the Order whose Preparation, or else whose digest, it names.
+fn give_votes(cases: &mut [Case], world: &World) {
+    let mut by_digest: BTreeMap<(Namespace, Digest), BTreeSet<usize>> = BTreeMap::new();
+    let mut by_name: BTreeMap<(Namespace, PreparationName), usize> = BTreeMap::new();
+    for (at, case) in cases.iter().enumerate() {
+        for (name, loaded) in &case.preparations {
+            let digest = loaded.object.spec.artifact.digest;
+            by_name.insert((case.order.namespace.clone(), name.clone()), at);
+            by_digest.entry((case.order.namespace.clone(), digest)).or_default().insert(at);
+        }
+    }
+    for ((namespace, _), vote) in &world.approvals {
+        let reference = &vote.object.spec.preparation_ref;
+        let named = by_name.get(&(namespace.clone(), reference.name.clone()));
+        let meant = by_digest.get(&(namespace.clone(), reference.artifact_digest));
+        let to: BTreeSet<usize> = match named {
+            Some(at) => BTreeSet::from([*at]),
+            None => meant.cloned().unwrap_or_default(),
+        };
+        to.into_iter().for_each(|at| cases[at].approvals.push(vote.clone()));
+    }
 }
 
 fn by_order(world: &World) -> BTreeMap<OrderRef, BTreeMap<PreparationName, Loaded<Preparation>>> {

@@ -97,6 +97,17 @@ pub struct Ask {
     pub claims: BTreeSet<Claim>,
 }
 
+/// A record of the repository that a history entry names, and what it must be about.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct RecordAsk {
+    /// Whose: `records/<namespace>/<order>/`.
+    pub order: OrderRef,
+    /// SHA-256 of the bundle's bytes: the file's name.
+    pub bundle: Digest,
+    /// The artifact that it must be signed for.
+    pub artifact: Digest,
+}
+
 /// One signed piece of evidence that proved its claim.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proof {
@@ -241,6 +252,8 @@ impl ArtifactFacts {
 pub struct Facts {
     /// Absent: nothing was asked of it.
     pub artifacts: BTreeMap<Artifact, ArtifactFacts>,
+    /// Records of the repository that were asked for: proven ones are by a key trusted for records.
+    pub records: BTreeMap<RecordAsk, Evidence<Proof>>,
     /// Why no key can be used, where that is so: it holds before any request.
     pub keys: KeyState,
     /// Warnings of the reading (a dangling index entry, a helper that is missing).

@@ -3,12 +3,14 @@
 
 use crate::error::Failure;
 use crate::model::environment::OnDelete;
+use crate::model::evidence::SealOf;
 use crate::model::id::{
     ApplicationName, Artifact, ClusterName, CommitId, Digest, EnvironmentName, Namespace, OrderRef,
     PreparationName,
 };
-use crate::model::order::Mode;
-use crate::model::serving::{RequestedBy, ServingStatus};
+use crate::model::order::{ApprovalPolicy, Mode};
+use crate::model::reason::Approved;
+use crate::model::serving::{RequestedBy, ServingStatus, VoteStatus};
 use crate::model::time::Time;
 use crate::model::verdict::Verdict;
 use crate::model::world::Origin;
@@ -56,6 +58,25 @@ pub struct Row {
     pub serving: ServingPlan,
     /// One per Cluster, and one per Application that goes.
     pub applications: Vec<ApplicationPlan>,
+    /// A seal of votes to be attached; then the run decides again.
+    pub seal: Option<SealRequest>,
+}
+
+/// A seal that is due: its bytes are a function of this alone (`evidence.md`, "What we write").
+#[derive(Debug, Clone, PartialEq)]
+pub struct SealRequest {
+    /// Of which Order and Preparation.
+    pub of: SealOf,
+    /// What it is attached to.
+    pub artifact: Artifact,
+    /// The strictest policy, which the votes were judged by.
+    pub policy: ApprovalPolicy,
+    /// `Approved`, or `ChangesRequested` where a veto voids an earlier seal.
+    pub result: Approved,
+    /// The later of the last counted vote and the moment of becoming the target; never a run's clock.
+    pub sealed_time: Time,
+    /// The votes, judged.
+    pub votes: Vec<VoteStatus>,
 }
 
 /// A Preparation that could be promoted.

@@ -8,7 +8,10 @@
 
 use crate::model::application::{Application, ApplicationSource, ApplicationStatus, Destination};
 use crate::model::id::{Artifact, ClusterName, Namespace};
+use crate::model::serving::HistoryEntry;
 use crate::model::time::{SKEW, Time};
+use crate::resolve::DeployedNow;
+use std::sync::Arc;
 
 /// What we wrote into one Application.
 #[derive(Debug, Clone, Copy)]
@@ -270,6 +273,44 @@ pub struct Pinned {
     pub ready: bool,
     /// What its Application says.
     pub state: State,
+}
+
+/// One Application that what is deployed was written to, as observed.
+#[derive(Debug, Clone)]
+pub struct Seen {
+    /// The Cluster.
+    pub cluster: ClusterName,
+    /// The API server that was written.
+    pub server: String,
+    /// Whether its health counts.
+    pub ready: bool,
+    /// `None`: Argo CD has none of that name.
+    pub application: Option<Arc<Application>>,
+}
+
+/// What the observed Applications say of what is deployed. `entry` is the newest history entry, that of
+/// what is deployed; `seen`: `None` where nobody was asked.
+#[must_use]
+pub fn deployed(deployed: &DeployedNow, entry: &HistoryEntry, seen: Option<&[Seen]>, now: Time) -> Health {
+    let Some(seen) = seen else { return Health::NotObserved };
+    let clusters: Vec<Pinned> = seen
+        .iter()
+        .map(|seen| {
+            let wanted = Wanted {
+                artifact: &deployed.artifact,
+                server: &seen.server,
+                namespace: &deployed.target_namespace,
+                promoted: entry.promoted_time,
+            };
+            Pinned {
+                cluster: seen.cluster.clone(),
+                ready: seen.ready,
+                state: state(seen.application.as_deref(), &wanted, now),
+            }
+        })
+        .collect();
+    let was_healthy = entry.first_healthy_time.is_some() && entry.ended_time.is_none();
+    health(&clusters, was_healthy)
 }
 
 /// Sums the Clusters up. `was_healthy`: what is pinned was healthy on all of them before and did not end

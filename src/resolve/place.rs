@@ -189,6 +189,14 @@ pub(crate) fn from_cluster(origin: &Origin) -> bool {
     origin.source.starts_with("cluster:")
 }
 
+/// Whether the health of this Cluster counts; one whose object is missing does not.
+pub(crate) fn is_ready(name: &ClusterName, world: &World) -> bool {
+    match world.clusters.get(name) {
+        Some(loaded) => cluster_ready(loaded),
+        None => name.as_str() == IMPLICIT && world.environments.is_empty(),
+    }
+}
+
 fn cluster_ready(loaded: &Loaded<Cluster>) -> bool {
     match Status::readiness(loaded.object.status.as_ref(), loaded.object.metadata.generation) {
         Readiness::Ready => true,

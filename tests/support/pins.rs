@@ -64,6 +64,7 @@ pub fn row(order: &str, serving: ServingPlan, applications: Vec<ApplicationPlan>
         warnings: Vec::new(),
         serving,
         applications,
+        seal: None,
     }
 }
 
