@@ -78,7 +78,7 @@ pub fn render(template: &Template, pin: &Pin, keep: &Keep) -> Result<Rendered, F
         }
     }
     let context = context::of_application(pin);
-    let mut value = template.render(&context).map_err(|f| f.of(what()))?;
+    let mut value = template.render(&context).map_err(|f| context::hinted(f).of(what()))?;
     admit::application(&value, pin).map_err(|violation| {
         Failure::input("template-refused", violation.why.clone())
             .at(template.at(&context, &violation.path))

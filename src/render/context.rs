@@ -11,10 +11,42 @@
 //! | `application` | `name`, `namespace`, `digest`, `repoURL` (applications only) |
 //! | `settings` | `argocdNamespace` |
 
+use crate::error::Failure;
 use crate::model::environment::OnDelete;
 use crate::model::id::{Artifact, EnvironmentName, Namespace, OrderRef};
 use crate::model::plan::{Pin, ServingState};
+use crate::render::template::UNDEFINED;
+use crate::yaml::spelling;
 use minijinja::{Value, context};
+
+/// The variables and their members.
+pub const VARIABLES: [(&str, &[&str]); 7] = [
+    ("order", &["namespace", "name"]),
+    ("preparation", &["name", "digest", "repository", "ociRef", "targetNamespace"]),
+    ("serving", &["namespace", "name", "creationTimestamp", "preparationName"]),
+    ("environment", &["name", "project", "onDelete"]),
+    ("cluster", &["name", "server"]),
+    ("application", &["name", "namespace", "digest", "repoURL"]),
+    ("settings", &["argocdNamespace"]),
+];
+
+/// A failure that a variable does not exist, with the nearest that does, or all there are.
+#[must_use]
+pub fn hinted(failure: Failure) -> Failure {
+    let Some(name) = failure.field.clone().filter(|_| failure.code == UNDEFINED) else { return failure };
+    let (variable, member) = name.split_once('.').unwrap_or((&name, ""));
+    let roots: Vec<&str> = VARIABLES.iter().map(|(root, _)| *root).collect();
+    let Some((_, members)) = VARIABLES.iter().find(|(root, _)| *root == variable) else {
+        return match spelling::nearest(variable, &roots) {
+            Some(near) => failure.hint(format!("did you mean {near}?")),
+            None => failure.hint(format!("a template sees {}", roots.join(", "))),
+        };
+    };
+    match spelling::nearest(member, members) {
+        Some(near) => failure.hint(format!("did you mean {variable}.{near}?")),
+        None => failure.hint(format!("{variable} has {}", members.join(", "))),
+    }
+}
 
 /// What `templates/application.yaml` sees: pinned values only.
 #[must_use]
@@ -83,5 +115,54 @@ fn preparation(name: Option<&str>, artifact: Option<&Artifact>, target: Option<&
         repository => artifact.map(|a| a.repository.to_string()),
         ociRef => artifact.map(Artifact::oci_ref),
         targetNamespace => target.map(Namespace::as_str),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use crate::model::id::OrderName;
+    use crate::model::serving::ServingStatus;
+    use crate::model::time::Time;
+
+    #[test]
+    fn the_documented_variables_are_there() {
+        let order =
+            OrderRef { namespace: Namespace::parse("shop").unwrap(), name: OrderName::parse("a").unwrap() };
+        let state = ServingState {
+            preparation_name: None,
+            created: Time::from_unix(0),
+            status: ServingStatus::default(),
+        };
+        let seen = of_serving(&order, &state, None, "argocd");
+        let documented: Vec<String> = VARIABLES
+            .iter()
+            .flat_map(|(root, members)| members.iter().map(move |m| format!("{root}.{m}")))
+            .collect();
+        let mut found: Vec<String> = Vec::new();
+        for root in seen.try_iter().unwrap() {
+            for member in seen.get_item(&root).unwrap().try_iter().unwrap() {
+                found.push(format!("{root}.{member}"));
+            }
+        }
+        assert_eq!(found, documented);
+        let text = include_str!("context.rs");
+        for (root, members) in VARIABLES {
+            let list = members.iter().map(|m| format!("`{m}`")).collect::<Vec<_>>().join(", ");
+            assert!(
+                text.contains(&format!("//! | `{root}` | {list}")),
+                "the table above names {root}'s members"
+            );
+        }
+    }
+
+    #[test]
+    fn a_misspelt_variable_is_shown_the_nearest() {
+        let hint = |name: &str| hinted(Failure::input(UNDEFINED, "x").field(name)).hints.join("");
+        assert_eq!(hint("order.nmae"), "did you mean order.name?");
+        assert_eq!(hint("oder.name"), "did you mean order?");
+        assert_eq!(hint("cluster.zone"), "cluster has name, server");
+        assert!(hint("x").starts_with("a template sees order, "));
     }
 }

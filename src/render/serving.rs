@@ -42,7 +42,7 @@ pub fn create(
 ) -> Result<String, Failure> {
     let what = format!("Order {order}");
     let context = context::of_serving(order, state, environment, argocd_namespace);
-    let mut value = template.render(&context).map_err(|f| f.of(what.clone()))?;
+    let mut value = template.render(&context).map_err(|f| context::hinted(f).of(what.clone()))?;
     admit(&value, order, state).map_err(|(path, why)| {
         Failure::input("template-refused", why)
             .at(template.at(&context, &path))

@@ -4,7 +4,8 @@
 //! private-use characters that mean nothing to YAML. The text with its tokens is parsed, the tokens are
 //! replaced inside the parsed scalars, and the result is a value that `yaml::emit` writes. So `{{ x }}`,
 //! `"{{ x }}"`, a key, a block and a part of a string all give the exact text, and no value can end a scalar
-//! or begin another. Comments of a template are not kept, except those before its first line of content.
+//! or begin another. A filter on what a macro, `{% set %}` or `{% filter %}` block captured works on the template's
+//! text and leaves the values in it alone; a filter on a value works on the value. Comments of a template are not kept, except those before its first line of content.
 //!
 //! Templates see what they are given and nothing else: no file, environment, network, include, and a
 //! bounded amount of work. It must not know what is rendered.
@@ -20,6 +21,9 @@ use serde_json::{Map, Value as Json};
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
+
+/// Code of the failure that a variable does not exist; its field is the variable.
+pub const UNDEFINED: &str = "template-undefined";
 
 /// Opens a token.
 const OPEN: char = '\u{E000}';
@@ -89,6 +93,8 @@ impl Template {
         }
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        // So that an error names the variable that does not exist.
+        environment.set_debug(true);
         environment.set_fuel(Some(FUEL));
         environment.set_recursion_limit(64);
         environment.set_syntax(
@@ -109,7 +115,7 @@ impl Template {
         environment.set_formatter(put_aside);
         environment
             .add_template_owned(file.to_owned(), source.to_owned())
-            .map_err(|e| jinja_failure(file, source, &e))?;
+            .map_err(|e| jinja_failure(file, &e))?;
         let head =
             source.lines().take_while(|l| l.starts_with('#') && !l.contains("{{") && !l.contains("{%"));
         let head = head.fold(String::new(), |text, line| text + line.trim_end() + "\n");
@@ -189,7 +195,7 @@ impl Template {
                 Ok((text, spans)) => self.source_at(&text, &spans, error.at.line),
                 Err(_) => At::file(self.file.clone()),
             };
-            Failure::input("template", format!("its output {}", error.cause)).at(at)
+            Failure::input("template", format!("its output does not read: {}", error.cause)).at(at)
         })?;
         let shape = Arc::new(shape);
         let mut shapes = lock(&self.shapes);
@@ -223,8 +229,7 @@ impl Template {
     }
 
     fn failure(&self, error: &minijinja::Error) -> Failure {
-        let template = self.environment.get_template(&self.file);
-        jinja_failure(&self.file, template.as_ref().map_or("", |t| t.source()), error)
+        jinja_failure(&self.file, error)
     }
 }
 
@@ -287,12 +292,13 @@ fn put_aside(out: &mut Output, state: &mut State, value: &Value) -> Result<(), m
 }
 
 /// A message with the template's line and, for a variable that does not exist, its name.
-fn jinja_failure(file: &str, source: &str, error: &minijinja::Error) -> Failure {
+fn jinja_failure(file: &str, error: &minijinja::Error) -> Failure {
+    let at = At { file: file.to_owned(), line: error.line().map(line_number), column: None };
+    let undefined = error.detail().and_then(|d| d.split_once('`')?.1.split_once("` is undefined"));
+    if let Some((name, _)) = undefined {
+        return Failure::input(UNDEFINED, "does not exist").at(at).field(name);
+    }
     let mut cause = match error.kind() {
-        ErrorKind::UndefinedError => match error.range().and_then(|r| source.get(r)) {
-            Some(name) => format!("{} does not exist", name.trim()),
-            None => "a variable does not exist".to_owned(),
-        },
         ErrorKind::OutOfFuel => "the template does more work than one file needs".to_owned(),
         kind => error.detail().map_or_else(|| kind.to_string(), ToOwned::to_owned),
     };
@@ -301,7 +307,6 @@ fn jinja_failure(file: &str, source: &str, error: &minijinja::Error) -> Failure 
         let _ = write!(cause, ": {error}");
         inner = error.source();
     }
-    let at = At { file: file.to_owned(), line: error.line().map(line_number), column: None };
     Failure::input("template", cause).at(at)
 }
 
@@ -404,5 +409,191 @@ impl Part {
             }
             text
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use minijinja::context;
+    use serde_json::json;
+
+    fn compile(source: &str) -> Template {
+        Template::compile("t.yaml", source).unwrap()
+    }
+
+    fn failure(source: &str, context: &Value) -> String {
+        match Template::compile("t.yaml", source).and_then(|t| t.render(context)) {
+            Ok(value) => panic!("it renders: {value}"),
+            Err(failure) => failure.to_string(),
+        }
+    }
+
+    #[test]
+    fn values_come_out_exact_wherever_they_stand() {
+        let source = "\
+bare: {{ x }}
+double: \"{{ x }}\"
+single: '{{ x }}'
+part: a{{ x }}b
+twice: {{ x }}{{ x }}
+\"{{ x }}\": key
+block: |
+  {{ x }}
+folded: >-
+  {{ x }}
+flow: [{{ x }}, {a: {{ x }}}]
+upper: {{ x | upper }}
+# {{ x }}
+list:
+- {{ x }}
+";
+        let template = compile(source);
+        for x in [
+            "no",
+            "on",
+            "y",
+            "~",
+            "null",
+            "true",
+            "12:30:45",
+            "1_000",
+            "1.10",
+            "012e4",
+            "",
+            " ",
+            "a: b",
+            "a #b",
+            "'",
+            "\"",
+            "\\",
+            "{{ x }}",
+            "{% if %}",
+            "a\nb",
+            "\n",
+            "- a",
+            "*a",
+            "&a",
+            "!a",
+            "| a",
+            "\u{85}\u{2028}\u{7f}\u{feff}",
+            "\t",
+            "---",
+            "<<",
+            "=",
+            "\u{e002}",
+            "\u{e012}",
+        ] {
+            let value = template.render(&context! { x => x }).unwrap();
+            let want = json!({
+                "bare": x, "double": x, "single": x, "part": format!("a{x}b"), "twice": format!("{x}{x}"), x: "key",
+                "block": format!("{x}\n"), "folded": x, "flow": [x, {"a": x}], "upper": x.to_uppercase(), "list": [x],
+            });
+            assert_eq!(value, want, "{x:?}");
+            assert_eq!(parse::one(&crate::yaml::emit::document(&value)).unwrap().to_json(), want, "{x:?}");
+        }
+    }
+
+    #[test]
+    fn text_that_a_macro_captured_keeps_its_structure_and_its_values() {
+        let source = "\
+{% macro both(key, value) %}
+  {{ key }}: {{ value }}
+  other: \"{{ value }}\"
+{% endmacro %}
+{% set joined %}{{ x }}/{{ x }}{% endset %}
+labels:
+{{ both(\"a\", x) }}
+joined: {{ joined }}
+more: {{ joined ~ x }}
+";
+        let value = compile(source).render(&context! { x => "b: #c" }).unwrap();
+        assert_eq!(
+            value,
+            json!({"labels": {"a": "b: #c", "other": "b: #c"}, "joined": "b: #c/b: #c", "more": "b: #c/b: #cb: #c"})
+        );
+        let filtered =
+            compile("{% filter upper %}a: {{ x }}{% endfilter %}\n").render(&context! { x => "b" });
+        assert_eq!(filtered.unwrap(), json!({"A": "b"}), "the template's text, never a value");
+        let cut = "{% set c %}{{ x }}{% endset %}\n\na: {{ c | replace(\"\\uE001\", \"\") }}\n";
+        assert!(failure(cut, &context! { x => "b" }).starts_with("t.yaml:3: "));
+    }
+
+    #[test]
+    fn types_survive_where_a_value_stands_alone() {
+        let value = compile(
+            "a: {{ 3 }}\nb: {{ true }}\nc: \"{{ 3 }}\"\nd: v{{ 3 }}\ne: {{ 1.5 }}\n{% if false %}x{% endif %}\n",
+        );
+        assert_eq!(
+            value.render(&Value::UNDEFINED).unwrap(),
+            json!({"a": 3, "b": true, "c": "3", "d": "v3", "e": "1.5"})
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_with_the_templates_line() {
+        let context =
+            context! { order => context! { name => "a" }, nothing => (), long => "x".repeat(40_000) };
+        for (source, wanted) in [
+            ("a: 1\nb: {{ order.nmae }}\n", "t.yaml:2: order.nmae: does not exist"),
+            ("a: 1\n\nb: {{ oder.name }}\n", "t.yaml:3: oder: does not exist"),
+            ("a: {{ order.nmae | upper }}\n", "t.yaml:1: order.nmae: does not exist"),
+            ("{% if order.nmae %}a: 1{% endif %}\n", "t.yaml:1: order.nmae: does not exist"),
+            ("a: {{ nothing }}\n", "t.yaml:1: the value is null"),
+            ("a: {{ order }}\n", "t.yaml:1: the value is a list or a mapping"),
+            ("a: {{ order.name\n", "t.yaml:1: "),
+            ("a: 1\n{% include \"/etc/passwd\" %}\n", "t.yaml:2: "),
+            (
+                "a: 1\n{% for i in [1, 2] %}\nb: {{ i }}\n{% endfor %}\n",
+                "t.yaml:3: its output does not read: the key \"b\" is written twice",
+            ),
+            ("a: 1\n{# c\n#}\nb: [1\nc: 2\n", "t.yaml:5: its output does not read: is no YAML"),
+            ("a: 1\n---\nb: 1\n", "t.yaml:2: its output does not read: a second document begins"),
+            ("{{ order.name }}: 1\n{{ \"a\" }}: 2\n", "t.yaml: the key \"a\" comes out twice"),
+            ("{% for i in range(100000) %}a{% endfor %}", "t.yaml:1: the template does more work"),
+            (
+                "a: {% for i in range(100) %}{{ long }}{% endfor %}",
+                "t.yaml:1: the printed values are longer than 1 MiB",
+            ),
+            ("a: !x {{ order.name }}\n", "t.yaml:1: its output does not read: has a tag"),
+            ("a: \u{e000}\n", "t.yaml:1: the template holds a private-use character"),
+            ("a: {{ order.name | safe }}\n", "t.yaml:1: "),
+            ("# only a comment\n", "t.yaml:1: its output does not read: holds nothing"),
+            ("{% extends \"t.yaml\" %}", "t.yaml:1: "),
+        ] {
+            let found = failure(source, &context);
+            assert!(found.starts_with(wanted), "{source:?}: {found}");
+        }
+    }
+
+    #[test]
+    fn forged_tokens_are_refused() {
+        let forged = context! { x => "\u{e000}\u{e010}\u{e001}", y => "secret" };
+        assert!(failure("a: {{ y }}\nb: {{ x }}\n", &forged).starts_with("t.yaml:2: the value holds U+E000"));
+    }
+
+    #[test]
+    fn the_comments_before_the_content_are_kept() {
+        assert_eq!(compile("# a\n#b  \na: 1\n# c\n").head(), "# a\n#b\n");
+        assert_eq!(compile("# {{ a }}\na: 1\n").head(), "");
+        assert_eq!(compile("\n# a\na: 1\n").head(), "");
+    }
+
+    #[test]
+    fn the_line_of_a_field_is_found_through_loops_and_conditions() {
+        let template = compile(
+            "a: 1\n{% if x %}\nb:\n  c: 1\n{% endif %}\nd:\n{% for i in [1, 2] %}\n- e: {{ i }}\n  f: 1\n{% endfor %}\n",
+        );
+        let context = context! { x => "1" };
+        let line = |path: &[&str]| {
+            let path: Vec<String> = path.iter().map(|p| (*p).to_owned()).collect();
+            template.at(&context, &path).line
+        };
+        assert_eq!(line(&["a"]), Some(1));
+        assert_eq!(line(&["b"]), Some(3));
+        assert_eq!(line(&["b", "c"]), Some(4));
+        assert_eq!(line(&["b", "missing"]), Some(3));
+        assert_eq!(line(&["d", "1", "f"]), Some(9));
     }
 }
