@@ -5,6 +5,7 @@
 
 pub mod applications;
 pub mod history;
+pub mod intent;
 pub mod removal;
 pub mod status;
 

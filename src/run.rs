@@ -1,6 +1,7 @@
 //! Calls every stage in order, and owns the one loop that repeats them: a branch that moved is read again
 //! and decided again. This is the table of contents; every stage's own file knows the rest.
 
+pub mod intend;
 pub mod message;
 pub mod problems;
 

@@ -98,7 +98,9 @@ fn place_faults(case: &Case, candidate: &Candidate, place: &Place, context: &Con
     wrong
 }
 
-fn kitchen_faults(candidate: &Candidate, place: Option<&Place>, kitchen: &KitchenSpec) -> Vec<String> {
+/// Why the Kitchen does not let this artifact in: its registries, its reject list.
+#[must_use]
+pub fn kitchen_faults(candidate: &Candidate, place: Option<&Place>, kitchen: &KitchenSpec) -> Vec<String> {
     let mut wrong = Vec::new();
     let repository = &candidate.artifact.repository;
     let admits = |glob: &String| {
