@@ -336,12 +336,15 @@ impl<'r> Tallies<'r> {
         }
     }
 
-    /// The answers. `unread`: what could not be read, in any order; `existence`: of the pinned manifest.
+    /// Adds the answers to `facts`. `unread`: what could not be read, in any order; `existence`: of the pinned
+    /// manifest.
     pub fn finish(self, unread: &[Unread], existence: &Existence, facts: &mut ArtifactFacts) {
         let unread =
             unread.iter().min_by(|a, b| (a.reason, &a.request, &a.why).cmp(&(b.reason, &b.request, &b.why)));
         let end = End { unread, existence };
-        facts.signature = self.signature.map(|t| end.any("signature", t, first));
+        if let Some(tally) = self.signature {
+            facts.signature = Some(end.any("signature", tally, first));
+        }
         for (order, tally) in self.provenance {
             let noun = format!("provenance for Order {order}");
             let found = end.any(&noun, tally, |all| all.into_iter().min_by_key(|p| p.proof.blob));
@@ -357,9 +360,13 @@ impl<'r> Tallies<'r> {
             let found = end.all(&noun, tally, newest_first);
             facts.attestations.insert(kind, found);
         }
-        let some_scans = |all| Some(scans::newest(all)).filter(|s| !s.is_empty());
-        facts.scans = self.scans.map(|t| end.all("vulnerability scan", t, some_scans));
-        facts.records = self.records.map(|t| end.all("promotion or deployment record", t, newest_first));
+        if let Some(tally) = self.scans {
+            let pick = |all| Some(scans::newest(all)).filter(|s| !s.is_empty());
+            facts.scans = Some(end.all("vulnerability scan", tally, pick));
+        }
+        if let Some(tally) = self.records {
+            facts.records = Some(end.all("promotion or deployment record", tally, newest_first));
+        }
     }
 }
 
