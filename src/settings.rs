@@ -1,1 +1,544 @@
 //! Settings (`expedite.yaml`): raw → valid through one door, all problems at once.
+//!
+//! Everything has a default. An unknown key is an error with the nearest name, a path is relative to the
+//! file it stands in, `~/` is the home folder. Flags win over settings; that is the caller's to do.
+
+mod section;
+
+use crate::error::{At, Failure};
+use crate::model::id::Namespace;
+use crate::model::kind::Kind;
+use crate::model::time::Span;
+use crate::yaml::parse;
+use section::{Problems, Section};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+
+/// The file's name in the root of the GitOps repository.
+pub const FILE: &str = "expedite.yaml";
+
+/// All settings, valid.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settings {
+    /// Where objects are read; empty: the GitOps repository itself.
+    pub sources: Vec<Source>,
+    /// A dump of Applications, where no source has them.
+    pub observed: Option<FilePath>,
+    /// Where intent and state live.
+    pub repository: Repository,
+    /// By `host[:port]` as written in an `ociRef`.
+    pub registries: BTreeMap<String, Registry>,
+    /// The run's own key file; or EXPEDITE_KEY.
+    pub signing_key_file: Option<FilePath>,
+    /// Where Argo CD is, and whether it must be seen.
+    pub argocd: ArgoCd,
+    /// What a run may do.
+    pub limits: Limits,
+    /// How evidence is read.
+    pub evidence: Evidence,
+}
+
+/// A path as written, and where that is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FilePath {
+    /// As written.
+    pub written: String,
+    /// Resolved against the settings file's folder and the home folder.
+    pub path: PathBuf,
+}
+
+/// Where objects are read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    /// A folder or a file.
+    Path {
+        /// Which.
+        path: FilePath,
+        /// Kinds that may come from it; `None`: all.
+        kinds: Option<BTreeSet<Kind>>,
+        /// Namespaces whose objects may come from it; `None`: all.
+        namespaces: Option<BTreeSet<Namespace>>,
+    },
+    /// An API server.
+    Cluster {
+        /// Of the kubeconfig; `None`: the current one.
+        context: Option<String>,
+        /// `None`: all that may be listed.
+        namespaces: Option<BTreeSet<Namespace>>,
+        /// A label selector for Orders.
+        selector: Option<String>,
+    },
+}
+
+impl Source {
+    /// The stable name that is remembered in `Serving.status.deployed.source`: `path:<as written>`, or
+    /// `cluster:<context>`.
+    #[must_use]
+    pub fn name(&self) -> String {
+        match self {
+            Self::Path { path, .. } => format!("path:{}", path.written),
+            Self::Cluster { context, .. } => format!("cluster:{}", context.as_deref().unwrap_or_default()),
+        }
+    }
+}
+
+/// The GitOps repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repository {
+    /// `None`: the repository around the working directory.
+    pub url: Option<Location>,
+    /// `main` when absent in the settings.
+    pub branch: String,
+    /// An absent local path becomes an empty bare repository.
+    pub create: bool,
+    /// Who commits, where flags and `GIT_*` variables do not say.
+    pub author: Option<Author>,
+    /// An SSH private key that signs commits.
+    pub sign_commits: Option<FilePath>,
+}
+
+/// Where a repository is. Printing one shows no password.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Location {
+    /// On this machine.
+    Path(FilePath),
+    /// `https://…`, `ssh://…`, `user@host:path`.
+    Url(String),
+}
+
+/// A git identity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Author {
+    /// Name.
+    pub name: String,
+    /// Address.
+    pub email: String,
+}
+
+/// Settings of one registry.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Registry {
+    /// `http://` instead of `https://`.
+    pub plain_http: bool,
+    /// Ask here instead: `http(s)://host[:port]`.
+    pub mirror: Option<String>,
+    /// This OCI image layout folder is that registry.
+    pub layout: Option<FilePath>,
+    /// PEM file of certificate authorities, trusted beside the system's.
+    pub ca_file: Option<FilePath>,
+    /// Requests at once; 16 when absent.
+    pub concurrency: Option<NonZeroUsize>,
+}
+
+/// Where Argo CD is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArgoCd {
+    /// `argocd` when absent.
+    pub namespace: Namespace,
+    /// Whether nothing is promoted where Applications were not observed.
+    pub require_observation: bool,
+}
+
+/// What a run may do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Limits {
+    /// Most Applications a run removes; `None`: 5, or 10 % of ours up to 20.
+    pub max_removals: Option<usize>,
+    /// Most promotions a run does; `None`: any number.
+    pub max_promotions: Option<usize>,
+    /// How often a run decides again because the branch moved.
+    pub max_tries: u32,
+}
+
+/// How evidence is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Evidence {
+    /// Where blobs are kept between runs.
+    pub cache_dir: Option<FilePath>,
+    /// After this long, scans of what is deployed are looked at again.
+    pub rescan: Span,
+    /// Media types of the layer that Argo CD unpacks (repo-server's `--oci-layer-media-types`).
+    pub layer_media_types: Vec<String>,
+}
+
+/// A text that is never printed.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Hides a text.
+    #[must_use]
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The text itself, for the one place that uses it.
+    #[must_use]
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Path(path) => f.write_str(&path.written),
+            Self::Url(url) => match (url.find("://"), url.find('@')) {
+                (Some(scheme), Some(at)) if url[scheme + 3..at].contains(':') => {
+                    write!(f, "{}***{}", &url[..scheme + 3], &url[at..])
+                }
+                _ => f.write_str(url),
+            },
+        }
+    }
+}
+
+impl fmt::Debug for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Location({self})")
+    }
+}
+
+/// What Argo CD's repo-server unpacks unless told otherwise, the Helm chart's type aside: a chart is no
+/// rendered manifest.
+const LAYER_MEDIA_TYPES: [&str; 2] =
+    ["application/vnd.oci.image.layer.v1.tar", "application/vnd.oci.image.layer.v1.tar+gzip"];
+
+const DAY: Span = Span::of_seconds(86_400);
+
+impl Default for Settings {
+    fn default() -> Self {
+        // An empty file is every default, through the same door.
+        let here = Folders { own: PathBuf::new(), home: None };
+        read(Section::new(None, "", &Problems::default()), &here)
+    }
+}
+
+/// What paths are relative to.
+struct Folders {
+    own: PathBuf,
+    home: Option<PathBuf>,
+}
+
+impl Folders {
+    fn path(&self, written: String) -> FilePath {
+        let path = match (written.strip_prefix("~/"), &self.home) {
+            (Some(rest), Some(home)) => home.join(rest),
+            _ => self.own.join(&written),
+        };
+        FilePath { written, path }
+    }
+
+    fn location(&self, written: String) -> Location {
+        let scp_like =
+            written.split_once(':').is_some_and(|(host, _)| host.contains('@') && !host.contains('/'));
+        match written.strip_prefix("file://") {
+            Some(path) => Location::Path(FilePath { path: self.own.join(path), written: written.clone() }),
+            None if written.contains("://") || scp_like => Location::Url(written),
+            None => Location::Path(self.path(written)),
+        }
+    }
+}
+
+impl Settings {
+    /// Reads a settings file; `home` is what `~/` stands for.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, with line and column.
+    pub fn read(path: &Path, home: Option<&Path>) -> Result<Self, Vec<Failure>> {
+        let name = path.display().to_string();
+        let bytes = std::fs::read(path).map_err(|error| {
+            let text = error.to_string();
+            let cause = text.split(" (os error").next().unwrap_or_default().to_lowercase();
+            vec![Failure::input("unreadable", cause).of("the settings").at(At::file(name.clone()))]
+        })?;
+        Self::parse(&bytes, &name, path.parent().unwrap_or(Path::new("")), home)
+    }
+
+    /// Reads settings from their text: `name` is the file in messages, `folder` what its paths are
+    /// relative to.
+    ///
+    /// # Errors
+    /// Everything that is wrong with it, with line and column.
+    pub fn parse(bytes: &[u8], name: &str, folder: &Path, home: Option<&Path>) -> Result<Self, Vec<Failure>> {
+        let folders = Folders { own: folder.to_owned(), home: home.map(Path::to_owned) };
+        let problems = Problems::default();
+        let node = match parse::text(bytes).and_then(parse::one) {
+            Ok(node) => Some(node),
+            Err(error) if error.code == "empty" => None,
+            Err(error) => return Err(vec![error.failure(name)]),
+        };
+        let settings = read(Section::new(node.as_ref(), "", &problems), &folders);
+        let failures: Vec<Failure> = problems.sorted().iter().map(|e| e.failure(name)).collect();
+        if failures.is_empty() { Ok(settings) } else { Err(failures) }
+    }
+}
+
+/// The one door.
+fn read(mut root: Section<'_>, folders: &Folders) -> Settings {
+    let sources = sources(&mut root, folders);
+    let observed = root.take("observed").map(|p| folders.path(p));
+    let repository = repository(root.section("repository"), folders);
+    let registries = registries(&mut root, folders);
+    let mut signing = root.section("signing");
+    let signing_key_file = signing.take("keyFile").map(|p| folders.path(p));
+    signing.done();
+    let mut section = root.section("argocd");
+    let argocd = ArgoCd {
+        namespace: section.take("namespace").unwrap_or_else(argocd_namespace),
+        require_observation: section.take("requireObservation").unwrap_or(false),
+    };
+    section.done();
+    let mut section = root.section("limits");
+    let limits = Limits {
+        max_removals: section.take("maxRemovals"),
+        max_promotions: section.take("maxPromotions"),
+        max_tries: section.take("maxTries").unwrap_or(8),
+    };
+    if limits.max_tries == 0 {
+        section.wrong("maxTries", "is 0: a run that may not try does nothing");
+    }
+    section.done();
+    let evidence = evidence(root.section("evidence"), folders);
+    root.done();
+    Settings { sources, observed, repository, registries, signing_key_file, argocd, limits, evidence }
+}
+
+/// Argo CD's usual namespace.
+fn argocd_namespace() -> Namespace {
+    Namespace::parse("argocd").expect("a constant that keeps the rule")
+}
+
+fn sources(root: &mut Section<'_>, folders: &Folders) -> Vec<Source> {
+    let mut found: Vec<Source> = Vec::new();
+    for mut section in root.items("sources") {
+        let path: Option<String> = section.take("path");
+        let source = match (path, section.has("cluster")) {
+            (Some(path), false) => {
+                let source = Source::Path {
+                    path: folders.path(path),
+                    kinds: section.take("kinds"),
+                    namespaces: section.take("namespaces"),
+                };
+                Some(source)
+            }
+            (None, true) => {
+                let mut cluster = section.section("cluster");
+                let source = Source::Cluster {
+                    context: cluster.take("context"),
+                    namespaces: cluster.take("namespaces"),
+                    selector: cluster.take("selector"),
+                };
+                cluster.done();
+                Some(source)
+            }
+            (Some(_), true) => {
+                let _ = section.section("cluster");
+                section.wrong("", "has path and cluster; write two sources");
+                None
+            }
+            (None, false) => {
+                section.wrong("", "has neither path nor cluster");
+                None
+            }
+        };
+        if let Some(source) = source {
+            if found.iter().any(|s| s.name() == source.name()) {
+                section.wrong("", "the same source stands above");
+            }
+            found.push(source);
+        }
+        section.done();
+    }
+    found
+}
+
+fn repository(mut section: Section<'_>, folders: &Folders) -> Repository {
+    let url: Option<String> = section.take("url");
+    let branch = section.take("branch").unwrap_or_else(|| "main".to_owned());
+    let wrong_branch = branch.is_empty()
+        || branch.starts_with(['-', '/', '.'])
+        || branch.ends_with(['/', '.'])
+        || branch.contains("..")
+        || branch.contains(|c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c));
+    if wrong_branch {
+        section.wrong("branch", "is no branch name that git takes");
+    }
+    if url.as_deref() == Some("") {
+        section.wrong("url", "is empty");
+    }
+    let create = section.take("create").unwrap_or(false);
+    let author = section.has("author").then(|| {
+        let mut author = section.section("author");
+        let found = Author {
+            name: author.require("name").unwrap_or_default(),
+            email: author.require("email").unwrap_or_default(),
+        };
+        author.done();
+        found
+    });
+    let sign_commits = section.take("signCommits").map(|p| folders.path(p));
+    section.done();
+    Repository { url: url.map(|u| folders.location(u)), branch, create, author, sign_commits }
+}
+
+fn registries(root: &mut Section<'_>, folders: &Folders) -> BTreeMap<String, Registry> {
+    let mut found = BTreeMap::new();
+    for (host, mut section) in root.entries("registries") {
+        let registry = Registry {
+            plain_http: section.take("plainHttp").unwrap_or(false),
+            mirror: section.take("mirror"),
+            layout: section.take("layout").map(|p| folders.path(p)),
+            ca_file: section.take("caFile").map(|p| folders.path(p)),
+            concurrency: section.take("concurrency"),
+        };
+        if host.is_empty() || host.contains(['/', '@', ' ']) {
+            section.wrong("", "its key is no registry: write host[:port], as in ociRef, without oci://");
+        }
+        if let Some(mirror) = &registry.mirror {
+            let right = url::Url::parse(mirror).is_ok_and(|url| {
+                matches!(url.scheme(), "http" | "https")
+                    && url.has_host()
+                    && url.path() == "/"
+                    && url.username().is_empty()
+                    && url.password().is_none()
+                    && url.query().is_none()
+            });
+            if !right {
+                section
+                    .wrong("mirror", "is no mirror: write http(s)://host[:port], without path or password");
+            }
+            if registry.layout.is_some() {
+                section.wrong("mirror", "a layout is asked instead already; one of the two is wanted");
+            }
+        }
+        section.done();
+        found.insert(host, registry);
+    }
+    found
+}
+
+fn evidence(mut section: Section<'_>, folders: &Folders) -> Evidence {
+    let types: Option<Vec<String>> = section.take("layerMediaTypes");
+    for (index, kind) in types.iter().flatten().enumerate() {
+        if !["tar", "tar+gzip", "tar.gzip"].iter().any(|end| kind.ends_with(end)) {
+            let field = format!("layerMediaTypes[{index}]");
+            section.wrong(&field, "Argo CD unpacks types that end in tar, tar+gzip or tar.gzip only");
+        }
+    }
+    let evidence = Evidence {
+        cache_dir: section.take("cacheDir").map(|p| folders.path(p)),
+        rescan: section.take("rescan").unwrap_or(DAY),
+        layer_media_types: types.unwrap_or_else(|| LAYER_MEDIA_TYPES.map(str::to_owned).to_vec()),
+    };
+    section.done();
+    evidence
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    fn parse(text: &str) -> Result<Settings, Vec<String>> {
+        Settings::parse(text.as_bytes(), "expedite.yaml", Path::new("/cfg"), Some(Path::new("/home/ann")))
+            .map_err(|failures| failures.iter().map(|f| format!("{f} | {}", f.hints.join("; "))).collect())
+    }
+
+    #[test]
+    fn nothing_is_every_default() {
+        for text in ["", "# nothing\n", "---\n", "limits:\n", "limits: {}\nsources: []\n"] {
+            assert_eq!(parse(text).unwrap(), Settings::default(), "{text:?}");
+        }
+        let settings = Settings::default();
+        assert_eq!(settings.repository.branch, "main");
+        assert_eq!(settings.limits, Limits { max_removals: None, max_promotions: None, max_tries: 8 });
+        assert_eq!(settings.argocd.namespace.as_str(), "argocd");
+        assert_eq!(settings.evidence.rescan.seconds(), 86_400);
+        assert!(!settings.repository.create && !settings.argocd.require_observation);
+    }
+
+    #[test]
+    fn all_of_it_is_read() {
+        let settings = parse(
+            "sources:\n- path: ./objects\n  kinds: [Order, Approval]\n  namespaces: [shop, on]\n- cluster: {context: prod, \
+             namespaces: [shop], selector: a=b}\nobserved: ~/apps.yaml\nrepository:\n  url: ../gitops.git\n  branch: \
+             release/1\n  create: true\n  author: {name: Ann, email: ann@shop.example}\n  signCommits: ~/.ssh/id\n\
+             registries:\n  r.example:5000: {plainHttp: true, mirror: \"http://127.0.0.1:5000\", caFile: ca.pem, \
+             concurrency: 4}\n  s.example: {layout: ./registry}\nsigning: {keyFile: job.key}\nargocd: {namespace: argo, \
+             requireObservation: true}\nlimits: {maxRemovals: 0, maxPromotions: 3, maxTries: 2}\nevidence: {cacheDir: \
+             .cache, rescan: 12h, layerMediaTypes: [application/x.tar]}\n",
+        )
+        .unwrap();
+        let at = |written: &str, path: &str| FilePath { written: written.into(), path: path.into() };
+        assert_eq!(
+            settings.sources.iter().map(Source::name).collect::<Vec<_>>(),
+            ["path:./objects", "cluster:prod"]
+        );
+        let Source::Path { kinds: Some(kinds), namespaces: Some(namespaces), .. } = &settings.sources[0]
+        else {
+            panic!()
+        };
+        assert_eq!(kinds.iter().copied().collect::<Vec<_>>(), [Kind::Order, Kind::Approval]);
+        assert_eq!(namespaces.len(), 2, "a namespace may be called on");
+        assert_eq!(settings.observed, Some(at("~/apps.yaml", "/home/ann/apps.yaml")));
+        assert_eq!(settings.repository.url, Some(Location::Path(at("../gitops.git", "/cfg/../gitops.git"))));
+        assert_eq!(settings.repository.sign_commits, Some(at("~/.ssh/id", "/home/ann/.ssh/id")));
+        let registry = &settings.registries["r.example:5000"];
+        assert!(registry.plain_http && registry.concurrency.unwrap().get() == 4);
+        assert_eq!(settings.registries["s.example"].layout, Some(at("./registry", "/cfg/./registry")));
+        assert_eq!(settings.limits, Limits { max_removals: Some(0), max_promotions: Some(3), max_tries: 2 });
+        assert_eq!(settings.evidence.layer_media_types, ["application/x.tar"]);
+    }
+
+    #[test]
+    fn everything_wrong_is_said_at_once() {
+        let wrong = parse(
+            "source:\n- path: a\nlimits: {maxRemovals: five, maxTires: 3}\nargocd: {requireObservation: yes}\n\
+             evidence:\n  rescan: 86400\nregistries:\n  oci://r.example/a: {mirror: \"http://u:p@m/x\"}\n\
+             sources:\n- {path: a, cluster: {}}\n- {}\n- {path: b, kinds: [Ordr]}\n- {path: b}\nrepository: [1]\n",
+        )
+        .unwrap_err();
+        assert_eq!(
+            wrong,
+            [
+                "expedite.yaml:1:1: source: is no setting | did you mean sources?",
+                "expedite.yaml:3:23: limits.maxRemovals: wanted a whole number from 0 to 18446744073709551615, found five | ",
+                "expedite.yaml:3:29: limits.maxTires: is no setting | did you mean maxTries?",
+                "expedite.yaml:4:30: argocd.requireObservation: wanted true or false, found yes | write true",
+                "expedite.yaml:6:11: evidence.rescan: \"86400\" is no duration: a unit is missing; write 90m, 24h, 1h30m, 7d or 0 | ",
+                "expedite.yaml:8:22: registries[\"oci://r.example/a\"]: its key is no registry: write host[:port], as in ociRef, without oci:// | ",
+                "expedite.yaml:8:31: registries[\"oci://r.example/a\"].mirror: is no mirror: write http(s)://host[:port], without path or password | ",
+                "expedite.yaml:10:3: sources[0]: has path and cluster; write two sources | ",
+                "expedite.yaml:11:3: sources[1]: has neither path nor cluster | ",
+                "expedite.yaml:12:21: sources[2].kinds[0]: wanted one of Order, Preparation, Approval, Serving, Environment, Cluster, Kitchen, found Ordr | did you mean Order?",
+                "expedite.yaml:13:3: sources[3]: the same source stands above | ",
+                "expedite.yaml:14:13: repository: wanted a mapping, found a list | ",
+            ]
+        );
+        assert_eq!(
+            parse("limits: {}\nlimits: {}\n").unwrap_err(),
+            ["expedite.yaml:2:1: the key \"limits\" is written twice | "]
+        );
+        assert!(parse("- a\n").unwrap_err()[0].contains("wanted a mapping"));
+    }
+
+    #[test]
+    fn no_password_is_printed() {
+        let url = "https://ann:hunter2@git.example/r.git";
+        let settings = parse(&format!("repository: {{url: \"{url}\"}}")).unwrap();
+        assert!(!format!("{settings:?}").contains("hunter2"));
+        assert_eq!(settings.repository.url, Some(Location::Url(url.into())));
+        assert_eq!(format!("{:?}", Secret::new("hunter2")), "***");
+        let scp = parse("repository: {url: git@git.example:shop/r.git}").unwrap().repository.url.unwrap();
+        assert_eq!(scp, Location::Url("git@git.example:shop/r.git".into()));
+    }
+}

@@ -28,7 +28,8 @@ impl Folder {
         Self { name: name.into(), root: root.into() }
     }
 
-    fn walk_below(&self, start: &Path, found: &mut Found, real_root: &Path) {
+    /// `linked`: `start` is the real place of a folder that a link leads to.
+    fn walk_below(&self, start: &Path, found: &mut Found, real_root: &Path, linked: bool) {
         let walk = WalkDir::new(start).sort_by_file_name().into_iter();
         let visible = |e: &walkdir::DirEntry| {
             e.depth() == 0 || !(e.file_type().is_dir() && is_hidden(e.file_name().as_encoded_bytes()))
@@ -50,7 +51,9 @@ impl Folder {
                     found.lost(path, "is a submodule that was not fetched".into());
                 }
             } else if kind.is_file() {
-                found.file(path);
+                if !linked || found.targets.insert(entry.path().to_owned()) {
+                    found.file(path);
+                }
             } else if kind.is_symlink() {
                 self.link(entry.path(), path, found, real_root);
             } else if is_manifest(&path) {
@@ -61,9 +64,11 @@ impl Folder {
 
     fn link(&self, place: &Path, path: String, found: &mut Found, real_root: &Path) {
         let bears = is_manifest(&path) || Path::new(&path).extension().is_none();
+        let hidden = place.file_name().is_some_and(|name| is_hidden(name.as_encoded_bytes()));
         match place.canonicalize() {
             Err(error) if bears => found.lost(path, format!("is a link to nothing: {}", reason(&error))),
             Err(_) => {}
+            Ok(target) if hidden && target.is_dir() => {}
             Ok(target) if !target.starts_with(real_root) => {
                 if bears || target.is_dir() {
                     found.lost(path, "is a link that leaves the folder; it is not followed".into());
@@ -79,7 +84,7 @@ impl Folder {
                     return;
                 }
                 if target.is_dir() {
-                    self.walk_below(&target, found, real_root);
+                    self.walk_below(&target, found, real_root, true);
                 } else {
                     found.file(path);
                 }
@@ -168,7 +173,7 @@ impl Files for Folder {
             (Ok(root), Ok(_)) => {
                 // A root that is itself a link is walked where it leads.
                 let start = if prefix.is_empty() { root.clone() } else { start };
-                self.walk_below(&start, &mut found, &root);
+                self.walk_below(&start, &mut found, &root, false);
             }
         }
         found.files.sort_by(|a, b| a.path.cmp(&b.path));

@@ -29,15 +29,25 @@ pub struct Unknown {
 /// # Errors
 /// The first value that is not what its field wants, with path and place.
 pub fn from_node<T: DeserializeOwned>(node: &Node, unknown: &mut Vec<Unknown>) -> Result<T, Error> {
+    below("", node, unknown)
+}
+
+/// Reads `node`, which is the value of the field `path`, as a `T`.
+///
+/// # Errors
+/// As [`from_node`].
+pub fn below<T: DeserializeOwned>(path: &str, node: &Node, unknown: &mut Vec<Unknown>) -> Result<T, Error> {
     let seen = RefCell::new(std::mem::take(unknown));
-    let read = T::deserialize(De { node, path: &Path::Root, unknown: &seen });
+    let root = Path::Root(path);
+    let de = De { node, path: &root, unknown: &seen };
+    let read = T::deserialize(de).map_err(|fault| de.place(fault).into_error(node.at));
     *unknown = seen.into_inner();
-    read.map_err(|fault| fault.into_error(node.at))
+    read
 }
 
 /// The way from the root, kept as a chain on the stack and written out only for a message.
 enum Path<'p> {
-    Root,
+    Root(&'p str),
     Key(&'p Path<'p>, &'p str),
     Index(&'p Path<'p>, usize),
 }
@@ -45,12 +55,12 @@ enum Path<'p> {
 impl fmt::Display for Path<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Root => Ok(()),
+            Self::Root(path) => f.write_str(path),
             Self::Key(parent, key) => {
                 parent.fmt(f)?;
                 let simple = key.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'));
                 match (simple && !key.is_empty(), parent) {
-                    (true, Path::Root) => f.write_str(key),
+                    (true, Path::Root("")) => f.write_str(key),
                     (true, _) => write!(f, ".{key}"),
                     (false, _) => write!(f, "[\"{key}\"]"),
                 }
@@ -422,5 +432,145 @@ impl<'de> de::MapAccess<'de> for Fields<'_, '_> {
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         let pair = self.value.take().ok_or_else(|| Fault::new("internal", "a value was read twice"))?;
         value(self.de, pair, seed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use crate::yaml::node::locate;
+    use crate::yaml::parse::one;
+    use serde::Deserialize;
+    use serde::de::IgnoredAny;
+    use std::collections::BTreeMap;
+
+    #[derive(Debug, Default, PartialEq, Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Thing {
+        text: String,
+        list: Vec<String>,
+        labels: BTreeMap<String, String>,
+        flag: bool,
+        count: Option<u32>,
+        mode: Option<Mode>,
+        inner: Vec<Inner>,
+        #[serde(skip_serializing)]
+        any: Option<IgnoredAny>,
+    }
+    #[derive(Debug, PartialEq, Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Inner {
+        name: String,
+        soak: Option<crate::model::time::Span>,
+    }
+    #[derive(Debug, PartialEq, Deserialize)]
+    enum Mode {
+        Manual,
+        Automatic,
+    }
+
+    fn read(text: &str) -> Result<Thing, String> {
+        let mut unknown = Vec::new();
+        from_node(&one(text).unwrap(), &mut unknown).map_err(|e| {
+            let hint = e.hint.as_deref().map(|h| format!(" ({h})")).unwrap_or_default();
+            format!("{e}{hint}")
+        })
+    }
+
+    #[test]
+    fn text_fields_get_the_characters() {
+        for text in [
+            "1.10", "012e4", "680841e1", "0x1F", "1_000", "no", "on", "y", "true", ".5", "0o7", "1e3",
+            "12:30:45",
+        ] {
+            assert_eq!(read(&format!("text: {text}")).unwrap().text, text);
+            assert_eq!(read(&format!("labels: {{a: {text}}}")).unwrap().labels["a"], text);
+            assert_eq!(read(&format!("{{\"list\": [{text}]}}")).unwrap().list, [text]);
+        }
+        assert_eq!(read("text: |\n  a\n  b\n").unwrap().text, "a\nb\n");
+        assert_eq!(read("text: 'null'").unwrap().text, "null");
+    }
+
+    #[test]
+    fn null_is_absent_in_a_struct_and_wrong_elsewhere() {
+        assert_eq!(
+            read("text: null\nlist: ~\ninner:\nlabels: null\nflag:\ncount: Null\nmode:\n").unwrap(),
+            Thing::default()
+        );
+        assert_eq!(
+            read("list: [a, null]").unwrap_err(),
+            "1:11: list[1]: wanted text, found null (quote it if the text is meant)"
+        );
+        assert_eq!(
+            read("labels: {a.b/c: }").unwrap_err().split(" (").next().unwrap(),
+            "1:15: labels[\"a.b/c\"]: wanted text, found null"
+        );
+        assert_eq!(
+            read("inner:\n- name: null").unwrap_err(),
+            "2:3: inner[0].name: is required, and null says that it is absent"
+        );
+        assert_eq!(read("inner:\n- {soak: 1h}").unwrap_err(), "2:3: inner[0].name: is required and missing");
+    }
+
+    #[test]
+    fn wrong_types_name_field_and_place() {
+        let cases = [
+            ("text: {a: 1}", "1:7: text: wanted text, found a mapping"),
+            ("text: [a]", "1:7: text: wanted text, found a list"),
+            ("list: a", "1:7: list: wanted a list, found a"),
+            (
+                "inner:\n- name: a\n  soak: 86400",
+                "3:9: inner[0].soak: \"86400\" is no duration: a unit is missing; write 90m, 24h, 1h30m, 7d or 0",
+            ),
+            ("flag: yes", "1:7: flag: wanted true or false, found yes (write true)"),
+            ("flag: \"true\"", "1:7: flag: wanted true or false, found the text \"true\""),
+            ("flag: Off", "1:7: flag: wanted true or false, found Off (write false)"),
+            ("count: 1.0", "1:8: count: wanted a whole number from 0 to 4294967295, found 1.0"),
+            ("count: -1", "1:8: count: wanted a whole number from 0 to 4294967295, found -1"),
+            ("count: 010", "1:8: count: wanted a whole number from 0 to 4294967295, found 010"),
+            ("count: '1'", "1:8: count: wanted a whole number from 0 to 4294967295, found the text \"1\""),
+            (
+                "mode: Automatc",
+                "1:7: mode: wanted one of Manual, Automatic, found Automatc (did you mean Automatic?)",
+            ),
+            ("mode: {Manual: 1}", "1:7: mode: wanted one of Manual, Automatic, found a mapping"),
+            ("text: !Ref a", "1:12: text: a tag has no meaning here; write the value without it"),
+            ("[]", "1:1: wanted a mapping, found a list"),
+        ];
+        for (text, want) in cases {
+            assert_eq!(read(text).unwrap_err(), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn unknown_keys_are_collected() {
+        let mut unknown = Vec::new();
+        let node =
+            one("text: a\ntxet: b\ninner:\n- {name: a, sok: 1}\nany: {what: ever, list: [1]}\n").unwrap();
+        from_node::<Thing>(&node, &mut unknown).unwrap();
+        let met: Vec<_> =
+            unknown.iter().map(|u| (u.path.as_str(), u.key.as_str(), u.at.line, u.at.column)).collect();
+        assert_eq!(met, [("", "txet", 2, 1), ("inner[0]", "sok", 4, 13)]);
+        assert_eq!(unknown[1].known, ["name", "soak"]);
+    }
+
+    #[test]
+    fn paths_lead_back() {
+        let node = one("a:\n  b/c.d:\n  - x: 1\n  - x: 2\n").unwrap();
+        let place = |path: &str| locate(&node, path).map(|p| (p.line, p.column));
+        assert_eq!(place("a[\"b/c.d\"][1].x"), Some((4, 8)));
+        assert_eq!(place("a[\"b/c.d\"][7].x"), Some((3, 5)), "the deepest that is there");
+        assert_eq!(place("a"), Some((2, 3)));
+        assert_eq!(place("z.y"), None);
+        assert_eq!(place("a[b"), None);
+    }
+
+    #[test]
+    fn json_keeps_what_a_status_holds() {
+        let node = one("a: 1\nb: '1'\nc: 1.10\nd: true\ne: null\nf: [012e4, 18446744073709551615]\ng: no\n")
+            .unwrap();
+        let want = serde_json::json!({"a": 1, "b": "1", "c": "1.10", "d": true, "e": null, "f": ["012e4", 18446744073709551615_u64], "g": "no"});
+        assert_eq!(node.to_json(), want);
     }
 }
