@@ -4,8 +4,12 @@
 
 #[path = "support/crd.rs"]
 mod crd;
+#[path = "support/forge.rs"]
+mod forge;
 #[path = "support/harness.rs"]
 mod harness;
+#[path = "support/layout.rs"]
+mod layout;
 #[path = "support/peers.rs"]
 mod peers;
 #[path = "support/servers.rs"]
@@ -107,4 +111,33 @@ fn a_crd_refuses_what_an_api_server_refuses() {
     let mut bad = good.clone();
     bad["spec"].as_object_mut().unwrap().remove("project");
     assert_eq!(crd.errors(&bad), [".spec.project: missing"]);
+}
+
+#[test]
+fn what_the_forge_signs_is_what_cosign_takes() {
+    let place = harness::Place::new();
+    let renderer = forge::Renderer::new(7);
+    let digest = renderer.prepare(&place.path("registry"), "shop/made", "text");
+    place.write("made.pub", renderer.public_key());
+    let (Some(registry), Some(oras), Some(cosign)) =
+        (servers::refreg(), peers::peer("oras"), peers::peer("cosign3"))
+    else {
+        return;
+    };
+    let reference = format!("{}/shop/made@{digest}", registry.address);
+    let mut command = place.command(oras);
+    command.args(["copy", "-r", "--no-tty", "--from-oci-layout", &format!("registry/shop/made@{digest}")]);
+    command.args(["--to-plain-http", &reference]);
+    place.finish(command).ok();
+    for verify in [&["verify"][..], &["verify-attestation", "--type", "https://slsa.dev/provenance/v1"]] {
+        let mut command = place.command(&cosign);
+        command.args(verify).args([
+            "--key",
+            "made.pub",
+            "--insecure-ignore-tlog",
+            "--allow-http-registry",
+            &reference,
+        ]);
+        place.finish(command).ok();
+    }
 }
