@@ -4,7 +4,9 @@
 pub mod intend;
 pub mod message;
 pub mod problems;
+pub mod records;
 
+use crate::attest::key::Signer;
 use crate::commit::{self, Identity, Outcome, Proposal};
 use crate::decide::{self, Options};
 use crate::error::{Failure, Kind};
@@ -74,6 +76,8 @@ pub struct Setup<'a> {
     pub argocd_namespace: String,
     /// `argocd.requireObservation`.
     pub require_observation: bool,
+    /// Signs records; `None`: none are made (a dry run, or `--no-records`).
+    pub signer: Option<&'a Signer>,
     /// Limits and scope.
     pub options: Options,
     /// The run's clock.
@@ -131,7 +135,13 @@ pub fn decide(
     let facts = facts(setup, &ring, asks, known);
     let mut plan = decide::plan(&cases, &facts, &world, &gitops, &context, &setup.options);
     problems::refine(&mut plan, &|file| read_named(setup, &snapshot, file));
+    let records = records::sign_all(&mut plan, &cases, &gitops, setup.signer)?;
     let mut rendered = render::files(&plan, &gitops, &setup.argocd_namespace);
+    for (order, changes) in records {
+        if !rendered.failures.iter().any(|(failed, _)| *failed == order) {
+            rendered.changes.extend(changes);
+        }
+    }
     without_clashes(&snapshot, &plan, &mut rendered)?;
     Ok(Decided { snapshot, world, gitops, cases, facts, plan, rendered })
 }
@@ -215,7 +225,7 @@ fn without_clashes(snapshot: &Snapshot, plan: &Plan, rendered: &mut Rendered) ->
         return Ok(());
     }
     for row in &plan.rows {
-        let paths = problems::paths(row);
+        let paths = problems::paths(row, &rendered.changes);
         let Some((_, failure)) = clashes.iter().find(|(path, _)| paths.contains(*path)) else { continue };
         rendered.changes.retain(|path, _| !paths.contains(path));
         rendered.drift.retain(|(_, order)| *order != row.order);

@@ -144,6 +144,7 @@ impl Fleet {
             runtime: &runtime,
             gather: GatherOptions::default(),
             skip_evidence: false,
+            signer: None,
             argocd_namespace: "argocd".into(),
             require_observation: false,
             options: Options::default(),

@@ -20,6 +20,11 @@ pub fn of(decided: &Decided) -> String {
         if let (Decision::Promote(promotion), Some(candidate)) = (&row.decision, &row.candidate) {
             trailers.push(("Preparation".into(), format!("{}/{}", row.order.namespace, candidate.name)));
             trailers.push(("Digest".into(), candidate.artifact.digest.to_string()));
+            if let ServingPlan::Write(state) = &row.serving
+                && let Some(record) = state.status.history.first().and_then(|e| e.promotion_record)
+            {
+                trailers.push(("Promotion-Record".into(), record.to_string()));
+            }
             trailers.push(("Requested-By".into(), promotion.requested_by.name.clone()));
         }
     }

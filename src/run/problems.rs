@@ -3,16 +3,20 @@
 
 use super::Decided;
 use crate::error::{Failure, Kind};
+use crate::files::Change;
 use crate::load;
 use crate::model::naming::serving_path;
 use crate::model::plan::{Plan, Row};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
-/// Every path that a row may write.
+/// Every path among `changes` that belongs to a row: its Serving, its Applications and its records.
 #[must_use]
-pub fn paths(row: &Row) -> BTreeSet<String> {
+pub fn paths(row: &Row, changes: &BTreeMap<String, Change>) -> BTreeSet<String> {
     let applications = row.applications.iter().map(|a| a.path.clone());
-    applications.chain([serving_path(&row.order)]).collect()
+    let folder = format!("records/{}/", row.order);
+    let records =
+        changes.range(folder.clone()..).map(|(path, _)| path).take_while(|p| p.starts_with(&folder));
+    applications.chain([serving_path(&row.order)]).chain(records.cloned()).collect()
 }
 
 /// Finds line and column of the fields that the plan's messages name.
