@@ -4,8 +4,15 @@
 
 pub mod escape;
 pub mod failure;
+pub mod get;
 pub mod github;
+pub mod json_v1;
+pub mod markdown;
 pub mod output;
+pub mod plan;
+#[cfg(test)]
+mod sample;
 pub mod table;
+pub mod view;
 
 pub use output::{Output, Style};

@@ -139,6 +139,32 @@ fn digits_only(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_digit())
 }
 
+/// For text inside a block of HTML that stands in Markdown (`<summary>`), where backslashes do nothing but
+/// mentions, references and bare links still come to life.
+///
+/// ```
+/// use expedite::report::escape::markdown_html;
+/// assert_eq!(markdown_html("<b>*@ann*"), "&lt;b&gt;*@&#8203;ann*");
+/// ```
+#[must_use]
+pub fn markdown_html(text: &str) -> String {
+    let text = line(text);
+    let mut out = String::with_capacity(text.len() + 16);
+    for (at, c) in text.char_indices() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '@' => out.push_str("@&#8203;"),
+            '#' => out.push_str("#&#8203;"),
+            ':' if text[at..].starts_with("://") => out.push_str(":&#8203;"),
+            '.' if text[..at].to_ascii_lowercase().ends_with("www") => out.push_str("&#8203;."),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
 /// A name or path as code inside Markdown, also in a table's cell: an HTML element, because a code span
 /// cannot hold every text.
 ///
@@ -244,11 +270,25 @@ pub fn workflow_log(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// For JSON that is printed into a log: the older workflow commands (`##[…]`) cannot start inside a string.
-/// The value that a reader parses is the same.
+/// For JSON, as it is printed: hidden characters and the older workflow commands (`##[…]`) stand as escapes
+/// inside its strings. What a reader parses is the same.
 #[must_use]
-pub fn json_log(json: &str) -> Cow<'_, str> {
-    if json.contains("##[") { Cow::Owned(json.replace("##[", "#\\u0023[")) } else { Cow::Borrowed(json) }
+pub fn json(json: &str) -> Cow<'_, str> {
+    let hidden = |c: char| c != '\n' && is_hidden(c);
+    if !json.contains("##[") && !json.chars().any(hidden) {
+        return Cow::Borrowed(json);
+    }
+    let mut out = String::with_capacity(json.len() + 16);
+    for c in json.replace("##[", "#\\u0023[").chars() {
+        if hidden(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(out, "\\u{unit:04x}");
+            }
+        } else {
+            out.push(c);
+        }
+    }
+    Cow::Owned(out)
 }
 
 #[cfg(test)]
@@ -318,16 +358,17 @@ mod tests {
         fn no_angle_bracket_survives_in_pages(text in any::<String>()) {
             prop_assert!(!html(&text).contains(['<', '>', '"', '\'']));
             prop_assert!(!markdown(&text).contains(['<', '>']));
+            prop_assert!(!markdown_html(&text).contains(['<', '>']));
             let code = markdown_code(&text);
             prop_assert!(!code["<code>".len()..code.len() - "</code>".len()].contains(['<', '>', '`', '|']));
         }
 
         #[test]
-        fn json_means_the_same(text in "[#\\[a]{0,12}") {
-            let json = serde_json::to_string(&text).unwrap();
-            let log = json_log(&json);
-            prop_assert!(!log.contains("##["));
-            prop_assert_eq!(serde_json::from_str::<String>(&log).unwrap(), text);
+        fn json_means_the_same(text in "(\\PC|[#\\[a\u{7f}\u{9b}\u{202e}\u{e0041}\n]){0,12}") {
+            let written = serde_json::to_string(&text).unwrap();
+            let shown = json(&written);
+            prop_assert!(!shown.contains("##[") && !shown.chars().any(is_hidden), "{shown}");
+            prop_assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), text);
         }
     }
 }

@@ -64,12 +64,6 @@ impl Output {
         }
     }
 
-    /// Writes JSON (or YAML) as the result.
-    pub fn json(&mut self, json: &str) {
-        let json = if self.style.github { escape::json_log(json) } else { json.into() };
-        self.result(&json);
-    }
-
     /// Tells of something that is wrong; it decides the exit status.
     pub fn error(&mut self, failure: &Failure) {
         self.worst = Some(worse(self.worst, failure.kind));
@@ -306,11 +300,10 @@ mod tests {
         let style = Style { github: true, summary: Some(summary.clone()), ..Style::default() };
         let (mut output, out, err) = over(style);
         output.result("  ::set-env name=x::y\n");
-        output.json("{\"a\":\"##[error]x\"}\n");
         output.error(&Failure::input("x", "::stop-commands::now"));
         output.summary("# one\n");
         output.summary("# two\n");
-        assert_eq!(out.text(), "  : :set-env name=x::y\n{\"a\":\"#\\u0023[error]x\"}\n");
+        assert_eq!(out.text(), "  : :set-env name=x::y\n");
         assert_eq!(err.text(), "error: ::stop-commands::now\n::error::::stop-commands::now\n");
         assert_eq!(std::fs::read_to_string(summary).unwrap(), "# one\n# two\n");
     }

@@ -1,0 +1,325 @@
+//! What `get` prints: Servings, Orders, Preparations and histories, as kubectl prints tables.
+
+use crate::model::id::{Namespace, OrderRef, PreparationName};
+use crate::model::meta::{Readiness, Status};
+use crate::model::order::{AutoDeploy, Mode, Order};
+use crate::model::plan::{Plan, ServingPlan};
+use crate::model::preparation::Preparation;
+use crate::model::serving::{Queued, ServingStatus};
+use crate::model::time::Time;
+use crate::model::world::{GitOps, Loaded};
+use crate::report::table::{Table, age};
+use std::collections::BTreeMap;
+
+/// How the objects of a `get` are chosen and laid out.
+#[derive(Debug, Clone, Copy)]
+pub struct Layout {
+    /// With NAMESPACE as the first column.
+    pub namespaces: bool,
+    /// With the columns of `-o wide`.
+    pub wide: bool,
+    /// Ages are counted from here.
+    pub now: Time,
+}
+
+/// A Serving, as a line of the table needs it.
+#[derive(Debug, Clone)]
+pub struct ServingLine<'a> {
+    /// The Order it belongs to.
+    pub order: &'a OrderRef,
+    /// Its state; `None`: the file does not read as a Serving.
+    pub status: Option<&'a ServingStatus>,
+    /// `metadata.creationTimestamp`.
+    pub created: Option<Time>,
+}
+
+/// The Servings of a repository as it is.
+#[must_use]
+pub fn servings_of(gitops: &GitOps) -> Vec<ServingLine<'_>> {
+    gitops
+        .servings
+        .iter()
+        .map(|(order, file)| {
+            let serving = file.serving.as_ref().ok();
+            ServingLine {
+                order,
+                status: serving.map(|s| &s.status),
+                created: serving.and_then(|s| s.metadata.creation_timestamp),
+            }
+        })
+        .collect()
+}
+
+/// The Servings of a repository as a plan leaves it: its own rows over what was there.
+#[must_use]
+pub fn servings_after<'a>(before: &'a GitOps, plan: &'a Plan) -> Vec<ServingLine<'a>> {
+    let mut lines: BTreeMap<&OrderRef, ServingLine<'a>> =
+        servings_of(before).into_iter().map(|line| (line.order, line)).collect();
+    for row in &plan.rows {
+        match &row.serving {
+            ServingPlan::Keep => {}
+            ServingPlan::Write(state) => {
+                let created = lines.get(&row.order).map_or(Some(state.created), |line| line.created);
+                let line = ServingLine { order: &row.order, status: Some(&state.status), created };
+                lines.insert(&row.order, line);
+            }
+            ServingPlan::Remove => {
+                lines.remove(&row.order);
+            }
+        }
+    }
+    lines.into_values().collect()
+}
+
+/// NAME ORDER TARGET READY REASON APPROVED VERIFIED AGE; wide adds QUEUED and WAITS FOR.
+#[must_use]
+pub fn servings(lines: &[ServingLine<'_>], layout: Layout) -> Table {
+    let columns = ["NAME", "ORDER", "TARGET", "READY", "REASON", "APPROVED", "VERIFIED", "AGE"];
+    let mut table = table(&columns, &["QUEUED", "WAITS FOR"], layout);
+    for line in lines {
+        let condition = |kind| line.status.and_then(|s| s.condition(kind));
+        let reason = |kind| condition(kind).map(|c| c.reason.clone()).unwrap_or_default();
+        let (ready, why) = match (line.status, condition("Ready")) {
+            (None, _) => ("False".to_owned(), "InvalidInput".to_owned()),
+            (Some(_), Some(ready)) => (ready.status.clone(), ready.reason.clone()),
+            (Some(_), None) => ("Unknown".to_owned(), String::new()),
+        };
+        let queued = line.status.and_then(|s| s.queued.as_ref());
+        let cells = [
+            line.order.name.to_string(),
+            line.order.name.to_string(),
+            name(line.status.and_then(|s| s.target_preparation_name.as_ref())),
+            ready,
+            why,
+            reason("Approved"),
+            reason("Verified"),
+            age(line.created, layout.now),
+        ];
+        push(&mut table, layout, &line.order.namespace, &cells, &waiting(queued));
+    }
+    table
+}
+
+/// NAME ENVIRONMENT MODE DEPLOYED QUEUED WAITS FOR AGE; wide adds DIGEST.
+#[must_use]
+pub fn orders<'a>(
+    orders: impl IntoIterator<Item = (&'a OrderRef, &'a Loaded<Order>)>,
+    gitops: &GitOps,
+    layout: Layout,
+) -> Table {
+    let columns = ["NAME", "ENVIRONMENT", "MODE", "DEPLOYED", "QUEUED", "WAITS FOR", "AGE"];
+    let mut table = table(&columns, &["DIGEST"], layout);
+    for (order, loaded) in orders {
+        let status = status(gitops, order);
+        let [queued, waits_for] = waiting(status.and_then(|s| s.queued.as_ref()));
+        let cells = [
+            order.name.to_string(),
+            loaded.object.spec.environment.as_ref().map(ToString::to_string).unwrap_or_default(),
+            super::plan::mode(mode(&loaded.object)).to_owned(),
+            name(status.and_then(|s| s.observed_preparation_name.as_ref())),
+            queued,
+            waits_for,
+            age(loaded.object.metadata.creation_timestamp, layout.now),
+        ];
+        let digest = status.and_then(|s| s.deployed_digest).map(|d| d.to_string()).unwrap_or_default();
+        push(&mut table, layout, &order.namespace, &cells, &[digest]);
+    }
+    table
+}
+
+/// NAME ORDER READY SIGNED QUEUED WAITS FOR AGE; wide adds DIGEST and MESSAGE.
+#[must_use]
+pub fn preparations<'a>(
+    preparations: impl IntoIterator<Item = (&'a (Namespace, PreparationName), &'a Loaded<Preparation>)>,
+    gitops: &GitOps,
+    layout: Layout,
+) -> Table {
+    let columns = ["NAME", "ORDER", "READY", "SIGNED", "QUEUED", "WAITS FOR", "AGE"];
+    let mut table = table(&columns, &["DIGEST", "MESSAGE"], layout);
+    for ((namespace, preparation), loaded) in preparations {
+        let spec = &loaded.object.spec;
+        let order = OrderRef { namespace: namespace.clone(), name: spec.order_name.clone() };
+        let queued = status(gitops, &order)
+            .and_then(|s| s.queued.as_ref())
+            .filter(|q| q.preparation_name == *preparation);
+        let cells = [
+            preparation.to_string(),
+            spec.order_name.to_string(),
+            ready(loaded).to_owned(),
+            spec.artifact.signed.to_string(),
+            queued.map(|_| "True".to_owned()).unwrap_or_default(),
+            waiting(queued)[1].clone(),
+            age(loaded.object.metadata.creation_timestamp, layout.now),
+        ];
+        let message = spec.commit_message.clone().unwrap_or_default();
+        let wide = [spec.artifact.digest.to_string(), first_line(&message, 60)];
+        push(&mut table, layout, namespace, &cells, &wide);
+    }
+    table
+}
+
+/// ORDER PREPARATION ENVIRONMENT PROMOTED HEALTHY ENDED REASON; wide adds DIGEST and REQUESTED BY. Newest first.
+#[must_use]
+pub fn history(lines: &[ServingLine<'_>], layout: Layout) -> Table {
+    let columns = ["ORDER", "PREPARATION", "ENVIRONMENT", "PROMOTED", "HEALTHY", "ENDED", "REASON"];
+    let mut table = table(&columns, &["DIGEST", "REQUESTED BY"], layout);
+    let time = |t: Option<Time>| t.map(|t| t.to_string()).unwrap_or_default();
+    for line in lines {
+        for entry in line.status.into_iter().flat_map(|s| &s.history) {
+            let cells = [
+                line.order.name.to_string(),
+                entry.preparation_name.to_string(),
+                entry.environment.as_ref().map(ToString::to_string).unwrap_or_default(),
+                entry.promoted_time.to_string(),
+                time(entry.first_healthy_time),
+                time(entry.ended_time),
+                entry.ended_reason.map(|r| r.as_str().to_owned()).unwrap_or_default(),
+            ];
+            let by = entry.requested_by.as_ref().map(|r| r.name.clone()).unwrap_or_default();
+            push(&mut table, layout, &line.order.namespace, &cells, &[entry.digest.to_string(), by]);
+        }
+    }
+    table
+}
+
+fn table(columns: &[&'static str], wide: &[&'static str], layout: Layout) -> Table {
+    let namespace: &[&str] = if layout.namespaces { &["NAMESPACE"] } else { &[] };
+    let wide = if layout.wide { wide } else { &[] };
+    Table::new(&[namespace, columns, wide].concat())
+}
+
+fn push(table: &mut Table, layout: Layout, namespace: &Namespace, cells: &[String], wide: &[String]) {
+    let namespace = layout.namespaces.then(|| namespace.to_string());
+    let wide = if layout.wide { wide } else { &[] };
+    table.row(namespace.iter().chain(cells).chain(wide));
+}
+
+/// QUEUED and WAITS FOR.
+fn waiting(queued: Option<&Queued>) -> [String; 2] {
+    match queued {
+        Some(queued) => [queued.preparation_name.to_string(), queued.waits_for.clone()],
+        None => [String::new(), String::new()],
+    }
+}
+
+pub(super) fn status<'a>(gitops: &'a GitOps, order: &OrderRef) -> Option<&'a ServingStatus> {
+    gitops.servings.get(order).and_then(|file| file.serving.as_ref().ok()).map(|s| &s.status)
+}
+
+fn name(name: Option<&PreparationName>) -> String {
+    name.map(ToString::to_string).unwrap_or_default()
+}
+
+/// Who chooses, as the Order says it; `resolve` reports where its two fields disagree.
+#[must_use]
+pub fn mode(order: &Order) -> Mode {
+    let said = order.spec.promotion.as_ref().and_then(|p| p.mode);
+    said.unwrap_or(match order.spec.auto_deploy {
+        Some(AutoDeploy::Enabled) => Mode::Automatic,
+        Some(AutoDeploy::Disabled) | None => Mode::Manual,
+    })
+}
+
+/// The status of the Ready condition; without a controller's status, files are ready (`promotion.md`, "Two
+/// sources, one meaning").
+#[must_use]
+pub fn ready(preparation: &Loaded<Preparation>) -> &'static str {
+    let cluster = preparation.origin.source.starts_with("cluster:");
+    match Status::readiness(preparation.object.status.as_ref(), preparation.object.metadata.generation) {
+        Readiness::Ready => "True",
+        Readiness::NotReady(_) => "False",
+        Readiness::NoStatus if !cluster => "True",
+        Readiness::NotYetKnown(_) | Readiness::NoCondition | Readiness::NoStatus => "Unknown",
+    }
+}
+
+fn first_line(text: &str, columns: usize) -> String {
+    let line = text.lines().next().unwrap_or_default();
+    super::escape::truncate(&super::escape::line(line), columns).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use crate::error::Failure;
+    use crate::report::sample::{now, order, sample};
+
+    fn layout(namespaces: bool, wide: bool) -> Layout {
+        Layout { namespaces, wide, now: now() }
+    }
+
+    #[test]
+    fn servings_are_the_guides_table() {
+        let sample = sample();
+        let lines = servings_of(&sample.before);
+        assert_eq!(
+            servings(&lines, layout(false, false)).text(),
+            "NAME   ORDER   TARGET   READY   REASON     APPROVED              VERIFIED             AGE\n\
+             lone   lone    lone-1   True    Deployed   ApprovalNotRequired   SignaturesVerified   5d\n\
+             cart   cart    cart-1   True    Deployed   ApprovalNotRequired   SignaturesVerified   5d\n\
+             gone   gone    gone-1   True    Deployed   ApprovalNotRequired   SignaturesVerified   5d\n\
+             kept   kept    kept-1   True    Deployed   ApprovalNotRequired   SignaturesVerified   5d\n\
+             web    web     web-1    True    Deployed   ApprovalNotRequired   SignaturesVerified   5d\n"
+        );
+    }
+
+    #[test]
+    fn wide_servings_say_what_is_queued_and_where() {
+        let sample = sample();
+        let mut lines = servings_of(&sample.before);
+        lines.retain(|line| *line.order == order("shop/cart") || *line.order == order("dev/lone"));
+        let text = servings(&lines, layout(true, true)).text();
+        let rows: Vec<Vec<&str>> =
+            text.lines().map(|l| l.split("   ").map(str::trim).filter(|c| !c.is_empty()).collect()).collect();
+        assert_eq!(rows[0][0], "NAMESPACE");
+        assert_eq!(rows[0][9..], ["QUEUED", "WAITS FOR"]);
+        assert_eq!((rows[1][0], &rows[1][9..]), ("dev", &["<none>", "<none>"][..]));
+        assert_eq!((rows[2][0], &rows[2][9..]), ("shop", &["cart-2", "Approvals"][..]));
+    }
+
+    #[test]
+    fn a_serving_that_does_not_read_is_shown_as_such() {
+        let mut sample = sample();
+        sample.before.servings.get_mut(&order("shop/web")).unwrap().serving =
+            Err(Failure::input("x", "nonsense"));
+        let mut lines = servings_of(&sample.before);
+        lines.retain(|line| *line.order == order("shop/web"));
+        assert_eq!(
+            servings(&lines, layout(false, false)).text().lines().nth(1).unwrap(),
+            "web    web     <none>   False   InvalidInput   <none>     <none>     <unknown>"
+        );
+    }
+
+    #[test]
+    fn after_a_plan_the_servings_are_those_it_leaves() {
+        let sample = sample();
+        let lines = servings_after(&sample.before, &sample.plan);
+        let targets: Vec<String> = lines
+            .iter()
+            .map(|line| {
+                format!(
+                    "{} {}",
+                    line.order,
+                    name(line.status.and_then(|s| s.target_preparation_name.as_ref()))
+                )
+            })
+            .collect();
+        assert_eq!(targets, ["dev/lone lone-1", "shop/cart cart-1", "shop/kept kept-1", "shop/web web-2"]);
+        assert!(lines.iter().all(|line| line.created == Some(Time::parse("2026-03-05T12:00:00Z").unwrap())));
+    }
+
+    #[test]
+    fn a_history_tells_when_and_how_it_ended() {
+        let sample = sample();
+        let lines: Vec<_> =
+            servings_of(&sample.before).into_iter().filter(|l| *l.order == order("shop/web")).collect();
+        let text = history(&lines, layout(false, false)).text();
+        assert_eq!(
+            text,
+            "ORDER   PREPARATION   ENVIRONMENT   PROMOTED               HEALTHY                ENDED                  REASON\n\
+             web     web-1         production    2026-03-05T12:00:00Z   2026-03-05T12:05:00Z   2026-03-06T12:05:00Z   Degraded\n"
+        );
+        assert!(history(&lines, layout(false, true)).text().contains("Ann <ann@shop.example>"));
+    }
+}

@@ -1,0 +1,398 @@
+//! The frozen shape of `-o json`, version 1. Scripts rely on it: members are added, never renamed or
+//! removed; another meaning needs another version. Its structs are its own, so that a change inside the
+//! product cannot change it unseen.
+
+pub mod get;
+
+use crate::error;
+use crate::files::Change;
+use crate::model::plan::{self as model, ApplicationAction};
+use crate::model::verdict::{For, Outcome, Verdict};
+use crate::report::view::{self, View, Written};
+use serde::Serialize;
+
+/// `apiVersion` of every document.
+pub const API_VERSION: &str = "expedite.kokumi.dev/v1";
+
+/// Kind `Plan` or `Run`.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Plan {
+    /// [`API_VERSION`].
+    pub api_version: &'static str,
+    /// `Plan` or `Run`.
+    pub kind: &'static str,
+    /// The instant it was decided for.
+    pub at: String,
+    /// The commit it was decided on; null for a branch that does not exist yet.
+    pub head: Option<String>,
+    /// The commit that was made; null where there was none.
+    pub commit: Option<String>,
+    /// Counts.
+    pub summary: Summary,
+    /// One per Order, sorted.
+    pub orders: Vec<Order>,
+    /// Files that change, sorted.
+    pub files: Vec<File>,
+    /// Files in our folders that are not as we wrote them.
+    pub drift: Vec<Drift>,
+    /// The removal guard's stop; null where it did not stop.
+    pub guard: Option<Guard>,
+    /// Problems of no single Order.
+    pub problems: Vec<Failure>,
+    /// Warnings of no single Order.
+    pub warnings: Vec<Failure>,
+}
+
+/// How many of how many.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Summary {
+    pub orders: usize,
+    pub promoted: usize,
+    pub held: usize,
+    pub failed: usize,
+    pub removed: usize,
+    pub unchanged: usize,
+    pub files: usize,
+}
+
+/// One Order's row.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Order {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Where it deploys.
+    pub environment: Option<String>,
+    /// `Manual` or `Automatic`.
+    pub mode: &'static str,
+    /// What was deployed before.
+    pub deployed: Option<Deployed>,
+    /// What could be promoted.
+    pub candidate: Option<Candidate>,
+    /// `Keep`, `Promote`, `Rollback`, `Hold`, `Error` or `Remove`.
+    pub decision: &'static str,
+    /// Who asked for the promotion; of `Promote` and `Rollback`.
+    pub requested_by: Option<String>,
+    /// The first gate that does not pass.
+    pub waits_for: Option<&'static str>,
+    /// Every gate's answer for the candidate, in order.
+    pub gates: Vec<Gate>,
+    /// One per Cluster, and one per Application that goes.
+    pub applications: Vec<Application>,
+    /// This Order's errors.
+    pub errors: Vec<Failure>,
+    /// This Order's warnings.
+    pub warnings: Vec<Failure>,
+}
+
+/// What is deployed.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Deployed {
+    pub preparation_name: String,
+    pub digest: Option<String>,
+}
+
+/// What could be promoted.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Candidate {
+    pub preparation_name: String,
+    pub repository: String,
+    pub digest: String,
+    pub base_digest: Option<String>,
+    pub target_namespace: String,
+}
+
+/// One gate's answer.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Gate {
+    /// Its name.
+    pub name: &'static str,
+    /// `Passed`, `Waiting` or `Failed`.
+    pub outcome: &'static str,
+    /// `Instant`, `Person`, `Evidence`, `Order`, `Registry` or `Build`; of `Waiting`.
+    pub waiting_for: Option<&'static str>,
+    /// RFC 3339; of `Instant`.
+    pub until: Option<String>,
+    /// People or groups; of `Person`.
+    pub who: Vec<String>,
+    /// For a person.
+    pub message: String,
+    /// Whether something it needs could not be read.
+    pub unread: bool,
+    /// What it rests on.
+    pub evidence: Vec<Evidence>,
+}
+
+/// One piece a gate's answer rests on.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Evidence {
+    pub kind: String,
+    pub name: String,
+    pub digest: Option<String>,
+    pub uri: String,
+    pub key: String,
+}
+
+/// One Application.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Application {
+    /// For which Cluster.
+    pub cluster: String,
+    /// Its name.
+    pub name: String,
+    /// Its file.
+    pub path: String,
+    /// `keep`, `create`, `change`, `restore`, `hold`, `detach` or `remove`.
+    pub action: &'static str,
+    /// A CamelCase word; of `hold`.
+    pub reason: Option<String>,
+    /// For a person.
+    pub message: Option<String>,
+}
+
+/// A file that changes.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct File {
+    /// In the repository.
+    pub path: String,
+    /// `write` or `delete`.
+    pub action: &'static str,
+}
+
+/// A file in our folders that is not as we wrote it.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Drift {
+    pub path: String,
+    pub message: String,
+}
+
+/// The removal guard's stop.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Guard {
+    pub allowed: usize,
+    pub removals: Vec<Drift>,
+}
+
+/// Something that is wrong.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Failure {
+    /// Stable, for scripts.
+    pub code: &'static str,
+    /// The object or thing.
+    pub object: Option<String>,
+    /// Where it is written.
+    pub file: Option<String>,
+    /// From 1.
+    pub line: Option<u32>,
+    /// From 1.
+    pub column: Option<u32>,
+    /// The field's path.
+    pub field: Option<String>,
+    /// Why.
+    pub cause: String,
+    /// What to do next.
+    pub hints: Vec<String>,
+}
+
+/// The plan (or run) as one JSON document, indented, with a line's end.
+#[must_use]
+pub fn plan(view: &View<'_>) -> String {
+    let sum = view.summary();
+    let commit = match view.written {
+        Some(Written::Commit { id, .. }) => Some(id.to_string()),
+        Some(Written::Nothing | Written::Stopped) | None => None,
+    };
+    print(&Plan {
+        api_version: API_VERSION,
+        kind: if view.written.is_some() { "Run" } else { "Plan" },
+        at: view.plan.at.to_string(),
+        head: view.plan.head.as_ref().map(ToString::to_string),
+        commit,
+        summary: Summary {
+            orders: sum.orders,
+            promoted: sum.promoted,
+            held: sum.held,
+            failed: sum.failed,
+            removed: sum.removed,
+            unchanged: sum.kept,
+            files: sum.files,
+        },
+        orders: view.plan.rows.iter().map(|row| order(view, row)).collect(),
+        files: view
+            .changes
+            .iter()
+            .map(|(path, change)| File {
+                path: path.clone(),
+                action: match change {
+                    Change::Write(_) => "write",
+                    Change::Delete => "delete",
+                },
+            })
+            .collect(),
+        drift: view.drift.iter().map(|d| drift(&d.path, &d.what)).collect(),
+        guard: view.plan.guard.as_ref().map(|stop| Guard {
+            allowed: stop.allowed,
+            removals: stop.removals.iter().map(|(path, why)| drift(path, why)).collect(),
+        }),
+        problems: view.plan.problems.iter().map(failure).collect(),
+        warnings: view.plan.notices.iter().map(failure).collect(),
+    })
+}
+
+fn drift(path: &str, message: &str) -> Drift {
+    Drift { path: path.to_owned(), message: message.to_owned() }
+}
+
+/// One Order's row in this shape.
+#[must_use]
+pub fn order(view: &View<'_>, row: &model::Row) -> Order {
+    let deployed = view.serving(row).and_then(|serving| {
+        let digest = serving.status.deployed_digest.map(|d| d.to_string());
+        let name = serving.status.observed_preparation_name.as_ref()?;
+        Some(Deployed { preparation_name: name.to_string(), digest })
+    });
+    Order {
+        namespace: row.order.namespace.to_string(),
+        name: row.order.name.to_string(),
+        environment: row.environment.as_ref().map(ToString::to_string),
+        mode: super::plan::mode(row.mode),
+        deployed,
+        candidate: row.candidate.as_ref().map(|c| Candidate {
+            preparation_name: c.name.to_string(),
+            repository: c.artifact.repository.to_string(),
+            digest: c.artifact.digest.to_string(),
+            base_digest: c.base_digest.map(|d| d.to_string()),
+            target_namespace: c.target_namespace.to_string(),
+        }),
+        decision: view::decision(row),
+        requested_by: match &row.decision {
+            model::Decision::Promote(promotion) => Some(promotion.requested_by.name.clone()),
+            model::Decision::Keep
+            | model::Decision::Hold
+            | model::Decision::Broken
+            | model::Decision::Remove(_) => None,
+        },
+        waits_for: super::plan::waits_for(row).map(|v| v.gate.as_str()),
+        gates: row.verdicts.iter().map(gate).collect(),
+        applications: row.applications.iter().map(|a| application(view, a)).collect(),
+        errors: row.errors.iter().map(failure).collect(),
+        warnings: row.warnings.iter().map(failure).collect(),
+    }
+}
+
+fn gate(verdict: &Verdict) -> Gate {
+    let (outcome, waiting_for) = match &verdict.outcome {
+        Outcome::Passed => ("Passed", None),
+        Outcome::Failed => ("Failed", None),
+        Outcome::Waiting(what) => ("Waiting", Some(what)),
+    };
+    let text = |text: &str| text.to_owned();
+    Gate {
+        name: verdict.gate.as_str(),
+        outcome,
+        waiting_for: waiting_for.map(|what| match what {
+            For::Instant(_) => "Instant",
+            For::Person(_) => "Person",
+            For::Evidence => "Evidence",
+            For::Order(_) => "Order",
+            For::Registry => "Registry",
+            For::Build => "Build",
+        }),
+        until: match waiting_for {
+            Some(For::Instant(until)) => Some(until.to_string()),
+            Some(For::Person(_) | For::Evidence | For::Order(_) | For::Registry | For::Build) | None => None,
+        },
+        who: match waiting_for {
+            Some(For::Person(who)) => who.clone(),
+            Some(For::Order(order)) => vec![order.to_string()],
+            Some(For::Instant(_) | For::Evidence | For::Registry | For::Build) | None => Vec::new(),
+        },
+        message: verdict.message.clone(),
+        unread: verdict.unread,
+        evidence: verdict
+            .evidence
+            .iter()
+            .map(|e| Evidence {
+                kind: text(&e.kind),
+                name: text(&e.name),
+                digest: e.digest.map(|d| d.to_string()),
+                uri: text(&e.uri),
+                key: text(&e.key),
+            })
+            .collect(),
+    }
+}
+
+fn application(view: &View<'_>, plan: &model::ApplicationPlan) -> Application {
+    let (reason, message) = match &plan.action {
+        ApplicationAction::Pin(_) => (None, None),
+        ApplicationAction::Hold { reason, message } => (Some(reason.clone()), Some(message.clone())),
+        ApplicationAction::Detach(why) | ApplicationAction::Remove(why) => (None, Some(why.clone())),
+    };
+    Application {
+        cluster: plan.cluster.to_string(),
+        name: plan.name.to_string(),
+        path: plan.path.clone(),
+        action: view.action(plan).unwrap_or("keep"),
+        reason,
+        message,
+    }
+}
+
+/// A failure in this shape.
+#[must_use]
+pub fn failure(from: &error::Failure) -> Failure {
+    Failure {
+        code: from.code,
+        object: from.what.clone(),
+        file: from.at.as_ref().map(|at| at.file.clone()),
+        line: from.at.as_ref().and_then(|at| at.line),
+        column: from.at.as_ref().and_then(|at| at.column),
+        field: from.field.clone(),
+        cause: from.cause.clone(),
+        hints: from.hints.clone(),
+    }
+}
+
+/// Indented, with a line's end. These structs hold nothing that JSON cannot say.
+pub(super) fn print<T: Serialize>(document: &T) -> String {
+    let mut text = serde_json::to_string_pretty(document)
+        .unwrap_or_else(|error| format!("{{\"error\":{:?}}}", error.to_string()));
+    text.push('\n');
+    crate::report::escape::json(&text).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use crate::report::get::servings_of;
+    use crate::report::sample::{same, sample};
+
+    #[test]
+    fn the_shape_is_frozen() {
+        let sample = sample();
+        same("json_v1/expected-plan.json", &plan(&sample.view(None)));
+        same("json_v1/expected-servings.json", &get::servings(&servings_of(&sample.before)[1..2]));
+        same("json_v1/expected-history.json", &get::history(&servings_of(&sample.before)[1..2]));
+    }
+}

@@ -1,0 +1,271 @@
+//! What `get -o json` prints: one `List` of items per kind.
+
+use crate::model::id::{Namespace, OrderRef, PreparationName};
+use crate::model::meta;
+use crate::model::order;
+use crate::model::preparation;
+use crate::model::serving::ServingStatus;
+use crate::model::time::Time;
+use crate::model::world::{GitOps, Loaded};
+use crate::report::get::{self, ServingLine};
+use crate::report::json_v1::{API_VERSION, print};
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct List<T> {
+    api_version: &'static str,
+    kind: &'static str,
+    items: Vec<T>,
+}
+
+fn list<T: Serialize>(kind: &'static str, items: impl Iterator<Item = T>) -> String {
+    print(&List { api_version: API_VERSION, kind, items: items.collect() })
+}
+
+/// One Serving.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Serving {
+    pub namespace: String,
+    pub name: String,
+    pub order_name: String,
+    pub target_preparation_name: Option<String>,
+    pub observed_preparation_name: Option<String>,
+    pub deployed_digest: Option<String>,
+    pub environment: Option<String>,
+    pub queued: Option<Queued>,
+    pub conditions: Vec<Condition>,
+    pub clusters: Vec<Cluster>,
+    pub creation_timestamp: Option<String>,
+    /// Whether the file reads as a Serving at all.
+    pub readable: bool,
+}
+
+/// A promotion that waits.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Queued {
+    pub preparation_name: String,
+    pub waits_for: String,
+    pub message: String,
+    pub since: String,
+}
+
+/// One condition.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Condition {
+    pub r#type: String,
+    pub status: String,
+    pub reason: String,
+    pub message: String,
+    pub last_transition_time: Option<String>,
+}
+
+/// One Cluster's state.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Cluster {
+    pub name: String,
+    pub application: String,
+    pub reason: String,
+    pub message: String,
+}
+
+/// One Order.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Order {
+    pub namespace: String,
+    pub name: String,
+    pub environment: Option<String>,
+    pub mode: &'static str,
+    pub deployed_preparation_name: Option<String>,
+    pub deployed_digest: Option<String>,
+    pub queued: Option<Queued>,
+    pub creation_timestamp: Option<String>,
+}
+
+/// One Preparation.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Preparation {
+    pub namespace: String,
+    pub name: String,
+    pub order_name: String,
+    pub ready: &'static str,
+    pub oci_ref: String,
+    pub digest: String,
+    pub signed: bool,
+    pub commit_message: Option<String>,
+    pub queued: Option<Queued>,
+    pub creation_timestamp: Option<String>,
+}
+
+/// One promotion that happened.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct HistoryEntry {
+    pub namespace: String,
+    pub order_name: String,
+    pub preparation_name: String,
+    pub digest: String,
+    pub base_digest: Option<String>,
+    pub environment: Option<String>,
+    pub promoted_time: String,
+    pub first_healthy_time: Option<String>,
+    pub ended_time: Option<String>,
+    pub ended_reason: Option<String>,
+    pub requested_by: Option<String>,
+    pub promotion_record: Option<String>,
+    pub deployment_record: Option<String>,
+}
+
+/// Kind `ServingList`.
+#[must_use]
+pub fn servings(lines: &[ServingLine<'_>]) -> String {
+    list("ServingList", lines.iter().map(serving))
+}
+
+/// One Serving in this shape.
+#[must_use]
+pub fn serving(line: &ServingLine<'_>) -> Serving {
+    let unread = ServingStatus::default();
+    let status = line.status.unwrap_or(&unread);
+    Serving {
+        namespace: line.order.namespace.to_string(),
+        name: line.order.name.to_string(),
+        order_name: line.order.name.to_string(),
+        target_preparation_name: text(status.target_preparation_name.as_ref()),
+        observed_preparation_name: text(status.observed_preparation_name.as_ref()),
+        deployed_digest: text(status.deployed_digest.as_ref()),
+        environment: status.deployed.as_ref().map(|d| d.environment.to_string()),
+        queued: queued(status, None),
+        conditions: status.conditions.iter().map(condition).collect(),
+        clusters: status
+            .clusters
+            .iter()
+            .map(|c| Cluster {
+                name: c.name.to_string(),
+                application: c.application.to_string(),
+                reason: c.reason.clone(),
+                message: c.message.clone(),
+            })
+            .collect(),
+        creation_timestamp: text(line.created.as_ref()),
+        readable: line.status.is_some(),
+    }
+}
+
+/// Kind `OrderList`.
+#[must_use]
+pub fn orders<'a>(
+    orders: impl IntoIterator<Item = (&'a OrderRef, &'a Loaded<order::Order>)>,
+    gitops: &GitOps,
+) -> String {
+    list(
+        "OrderList",
+        orders.into_iter().map(|(name, loaded)| {
+            let status = get::status(gitops, name);
+            Order {
+                namespace: name.namespace.to_string(),
+                name: name.name.to_string(),
+                environment: text(loaded.object.spec.environment.as_ref()),
+                mode: crate::report::plan::mode(get::mode(&loaded.object)),
+                deployed_preparation_name: status.and_then(|s| text(s.observed_preparation_name.as_ref())),
+                deployed_digest: status.and_then(|s| text(s.deployed_digest.as_ref())),
+                queued: status.and_then(|s| queued(s, None)),
+                creation_timestamp: time(loaded.object.metadata.creation_timestamp),
+            }
+        }),
+    )
+}
+
+/// Kind `PreparationList`.
+#[must_use]
+pub fn preparations<'a>(
+    preparations: impl IntoIterator<
+        Item = (&'a (Namespace, PreparationName), &'a Loaded<preparation::Preparation>),
+    >,
+    gitops: &GitOps,
+) -> String {
+    list(
+        "PreparationList",
+        preparations.into_iter().map(|((namespace, name), loaded)| {
+            let spec = &loaded.object.spec;
+            let order = OrderRef { namespace: namespace.clone(), name: spec.order_name.clone() };
+            Preparation {
+                namespace: namespace.to_string(),
+                name: name.to_string(),
+                order_name: spec.order_name.to_string(),
+                ready: get::ready(loaded),
+                oci_ref: spec.artifact.oci_ref.clone(),
+                digest: spec.artifact.digest.to_string(),
+                signed: spec.artifact.signed,
+                commit_message: spec.commit_message.clone(),
+                queued: get::status(gitops, &order).and_then(|s| queued(s, Some(name))),
+                creation_timestamp: time(loaded.object.metadata.creation_timestamp),
+            }
+        }),
+    )
+}
+
+/// Kind `HistoryList`, newest first within an Order.
+#[must_use]
+pub fn history(lines: &[ServingLine<'_>]) -> String {
+    let entries = lines.iter().flat_map(|line| {
+        line.status.into_iter().flat_map(|s| &s.history).map(|entry| HistoryEntry {
+            namespace: line.order.namespace.to_string(),
+            order_name: line.order.name.to_string(),
+            preparation_name: entry.preparation_name.to_string(),
+            digest: entry.digest.to_string(),
+            base_digest: text(entry.base_digest.as_ref()),
+            environment: text(entry.environment.as_ref()),
+            promoted_time: entry.promoted_time.to_string(),
+            first_healthy_time: time(entry.first_healthy_time),
+            ended_time: time(entry.ended_time),
+            ended_reason: text(entry.ended_reason.as_ref()),
+            requested_by: entry.requested_by.as_ref().map(|r| r.name.clone()),
+            promotion_record: text(entry.promotion_record.as_ref()),
+            deployment_record: text(entry.deployment_record.as_ref()),
+        })
+    });
+    list("HistoryList", entries)
+}
+
+/// The queued promotion, of this Preparation where one is given.
+fn queued(status: &ServingStatus, only: Option<&PreparationName>) -> Option<Queued> {
+    let queued = status.queued.as_ref().filter(|q| only.is_none_or(|name| q.preparation_name == *name))?;
+    Some(Queued {
+        preparation_name: queued.preparation_name.to_string(),
+        waits_for: queued.waits_for.clone(),
+        message: queued.message.clone(),
+        since: queued.since.to_string(),
+    })
+}
+
+fn condition(from: &meta::Condition) -> Condition {
+    Condition {
+        r#type: from.kind.clone(),
+        status: from.status.clone(),
+        reason: from.reason.clone(),
+        message: from.message.clone(),
+        last_transition_time: time(from.last_transition_time),
+    }
+}
+
+fn text(value: Option<&impl ToString>) -> Option<String> {
+    value.map(ToString::to_string)
+}
+
+fn time(value: Option<Time>) -> Option<String> {
+    text(value.as_ref())
+}

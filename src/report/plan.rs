@@ -1,0 +1,232 @@
+//! A plan for a person: one line per Order, below it what happens and why, at the end the counts.
+
+use crate::model::order::Mode;
+use crate::model::plan::{ApplicationAction, Decision, Row};
+use crate::model::verdict::Verdict;
+use crate::report::escape;
+use crate::report::table::Table;
+use crate::report::view::{self, View};
+use std::fmt::Write as _;
+
+/// The table, what it means for each Order that moves, waits or fails, and the counts.
+#[must_use]
+pub fn text(view: &View<'_>, wide: bool) -> String {
+    let mut out = String::new();
+    if view.plan.rows.is_empty() {
+        out.push_str("No Orders.\n");
+    } else {
+        out.push_str(&table(view, wide).text());
+    }
+    let details = details(view);
+    if !details.is_empty() {
+        let _ = write!(out, "\n{details}");
+    }
+    let _ = writeln!(out, "\n{}", view.summary().text(view.written.is_some()));
+    out
+}
+
+/// ORDER, MODE, DEPLOYED, CANDIDATE, DECISION, WAITS FOR; wide adds ENVIRONMENT and DIGEST.
+#[must_use]
+pub fn table(view: &View<'_>, wide: bool) -> Table {
+    let mut header = vec!["ORDER", "MODE", "DEPLOYED", "CANDIDATE", "DECISION", "WAITS FOR"];
+    if wide {
+        header.extend(["ENVIRONMENT", "DIGEST"]);
+    }
+    let mut table = Table::new(&header);
+    for row in &view.plan.rows {
+        let mut cells = vec![
+            row.order.to_string(),
+            mode(row.mode).to_owned(),
+            view.deployed(row).map(ToString::to_string).unwrap_or_default(),
+            row.candidate.as_ref().map(|c| c.name.to_string()).unwrap_or_default(),
+            view::decision(row).to_owned(),
+            waits_for(row).map(|v| v.gate.to_string()).unwrap_or_default(),
+        ];
+        if wide {
+            cells.push(row.environment.as_ref().map(ToString::to_string).unwrap_or_default());
+            cells.push(row.candidate.as_ref().map(|c| c.artifact.digest.to_string()).unwrap_or_default());
+        }
+        table.row(cells);
+    }
+    table
+}
+
+/// The gate that holds a row; what is promoted waits for none.
+#[must_use]
+pub fn waits_for(row: &Row) -> Option<&Verdict> {
+    match row.decision {
+        Decision::Promote(_) | Decision::Remove(_) => None,
+        Decision::Keep | Decision::Hold | Decision::Broken => row.waits_for(),
+    }
+}
+
+/// As written in `Order.spec.promotion.mode`.
+#[must_use]
+pub fn mode(mode: Mode) -> &'static str {
+    match mode {
+        Mode::Manual => "Manual",
+        Mode::Automatic => "Automatic",
+    }
+}
+
+/// What happens, what is held and why, what goes, drift: a block of lines per Order.
+#[must_use]
+pub fn details(view: &View<'_>) -> String {
+    let mut out = String::new();
+    for row in view.plan.rows.iter().filter(|row| view.speaks(row)) {
+        push(&mut out, &format!("{}: {}", row.order, headline(view, row)));
+        for line in lines(view, row) {
+            push(&mut out, &format!("  {line}"));
+        }
+    }
+    for drift in view.drift {
+        push(&mut out, &format!("{}: {}", drift.path, drift.what));
+    }
+    if let Some(stop) = &view.plan.guard {
+        push(&mut out, &format!("stopped by the removal guard; {} may go:", stop.allowed));
+        for (path, why) in &stop.removals {
+            push(&mut out, &format!("  remove {path}: {why}"));
+        }
+    }
+    out
+}
+
+fn push(out: &mut String, line: &str) {
+    out.push_str(escape::line(line).trim_end());
+    out.push('\n');
+}
+
+/// One Order in a few words, as it stands in the text and in the Markdown.
+#[must_use]
+pub fn headline(view: &View<'_>, row: &Row) -> String {
+    let candidate = row.candidate.as_ref().map(|c| c.name.as_str()).unwrap_or_default();
+    let deployed = view.deployed(row);
+    let kept = match deployed {
+        Some(name) => format!("keeps {name}"),
+        None => "deploys nothing".to_owned(),
+    };
+    match &row.decision {
+        Decision::Promote(promotion) => {
+            let verb = if promotion.rollback { "rolls back to" } else { "promotes" };
+            let place = row.environment.as_ref().map(|e| format!(" in {e}")).unwrap_or_default();
+            let was = match &promotion.previous {
+                Some((name, _)) => format!(" (was {name})"),
+                None => " (the first)".to_owned(),
+            };
+            let by = match promotion.requested_by.name.as_str() {
+                "automatic" => "automatically".to_owned(),
+                name => format!("asked for by {name}"),
+            };
+            format!("{verb} {candidate}{place}{was}, {by}")
+        }
+        Decision::Hold => match row.waits_for() {
+            Some(verdict) => format!("{candidate} waits for {}; {kept}", verdict.gate),
+            None => format!("{candidate} waits; {kept}"),
+        },
+        Decision::Keep => kept,
+        Decision::Broken => format!("its input is wrong; {kept}"),
+        Decision::Remove(why) => format!("is removed: {why}"),
+    }
+}
+
+/// Every gate that does not pass, every file that changes, every error and warning of one Order.
+fn lines(view: &View<'_>, row: &Row) -> Vec<String> {
+    let mut lines = Vec::new();
+    match row.decision {
+        Decision::Promote(_) | Decision::Remove(_) => {}
+        Decision::Keep | Decision::Hold | Decision::Broken => {
+            for verdict in row.verdicts.iter().filter(|v| !v.is_passed()) {
+                lines.push(format!("{} {}: {}", verdict.gate, view::outcome(verdict), verdict.message));
+            }
+        }
+    }
+    for application in &row.applications {
+        let Some(action) = view.action(application) else { continue };
+        let place = format!("{}: {action} {}", application.cluster, application.path);
+        lines.push(match &application.action {
+            ApplicationAction::Pin(_) => place,
+            ApplicationAction::Hold { reason, message } => {
+                format!("{}: held, {reason}: {message}", application.cluster)
+            }
+            ApplicationAction::Detach(why) | ApplicationAction::Remove(why) => format!("{place}: {why}"),
+        });
+    }
+    lines.extend(row.errors.iter().map(|e| format!("error: {e}")));
+    lines.extend(row.warnings.iter().map(|w| format!("warning: {w}")));
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use crate::model::id::CommitId;
+    use crate::model::plan::GuardStop;
+    use crate::report::sample::{order, same, sample};
+    use crate::report::view::Written;
+
+    #[test]
+    fn a_plan_says_what_moves_what_waits_and_why() {
+        let sample = sample();
+        let text = text(&sample.view(None), false);
+        same("plan/expected.txt", &text);
+    }
+
+    #[test]
+    fn a_wide_plan_has_more_columns() {
+        let sample = sample();
+        let wide = table(&sample.view(None), true).text();
+        assert!(wide.lines().next().unwrap().ends_with("ENVIRONMENT   DIGEST"), "{wide}");
+        assert!(wide.contains("production    sha256:"), "{wide}");
+    }
+
+    #[test]
+    fn a_run_speaks_of_what_was_done() {
+        let sample = sample();
+        let id = CommitId::parse(&"0".repeat(40)).unwrap();
+        let written = Written::Commit { id, place: "../gitops.git main".into() };
+        let text = text(&sample.view(Some(&written)), false);
+        assert!(
+            text.ends_with(
+                "\n1 promoted, 1 held, 2 failed, 1 removed, 1 unchanged, of 6 Orders; 4 files changed\n"
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn an_empty_plan_says_so() {
+        let mut sample = sample();
+        sample.plan.rows.clear();
+        sample.changes.clear();
+        sample.drift.clear();
+        assert_eq!(
+            text(&sample.view(None), false),
+            "No Orders.\n\n0 to promote, 0 held, 0 failed, 0 unchanged, of 0 Orders; 0 files to change\n"
+        );
+    }
+
+    #[test]
+    fn what_is_kept_without_a_change_is_a_line_of_the_table_only() {
+        let mut sample = sample();
+        sample.plan.rows.retain(|row| row.order == order("shop/kept"));
+        assert!(details(&sample.view(None)).contains("shop/kept: keeps kept-1\n  eu-1: restore "));
+        sample.changes.clear();
+        sample.drift.clear();
+        assert_eq!(details(&sample.view(None)), "");
+    }
+
+    #[test]
+    fn the_guard_lists_what_would_go() {
+        let mut sample = sample();
+        let removals = vec![("applications/shop/a.yaml".to_owned(), "its Order is gone".to_owned())];
+        sample.plan.guard = Some(GuardStop { allowed: 0, removals });
+        let details = details(&sample.view(None));
+        assert!(
+            details.ends_with(
+                "stopped by the removal guard; 0 may go:\n  remove applications/shop/a.yaml: its Order is gone\n"
+            ),
+            "{details}"
+        );
+    }
+}

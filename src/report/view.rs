@@ -1,0 +1,293 @@
+//! What a report of a plan or a run speaks of, and the few words and counts that all its forms share.
+
+use crate::error::{Failure, Kind};
+use crate::files::Change;
+use crate::model::id::{CommitId, PreparationName};
+use crate::model::plan::{ApplicationAction, ApplicationPlan, Decision, Plan, Row, ServingPlan};
+use crate::model::serving::Serving;
+use crate::model::verdict::{For, Outcome, Verdict};
+use crate::model::world::GitOps;
+use std::collections::BTreeMap;
+
+/// A plan, with what it starts from and what it comes to.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// All decisions.
+    pub plan: &'a Plan,
+    /// The repository they were made on.
+    pub before: &'a GitOps,
+    /// What happens to its files. Empty where the removal guard stops the run.
+    pub changes: &'a BTreeMap<String, Change>,
+    /// Paths of our files that were edited by hand (and are restored), and of foreign ones in our folders.
+    pub drift: &'a [Drift],
+    /// What became of the changes; `None` for a plan.
+    pub written: Option<&'a Written>,
+}
+
+/// A file in our folders that is not as we wrote it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Drift {
+    /// In the repository.
+    pub path: String,
+    /// For a person: edited by hand and restored, foreign and left alone, …
+    pub what: String,
+}
+
+/// What a run did to the repository.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Written {
+    /// There was nothing to change.
+    Nothing,
+    /// One commit.
+    Commit {
+        /// Which.
+        id: CommitId,
+        /// Where, as a user would name it: `../gitops.git main`.
+        place: String,
+    },
+    /// Nothing, because something stopped the run.
+    Stopped,
+}
+
+/// How many of how many.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Rows.
+    pub orders: usize,
+    /// Promoted now, rollbacks included.
+    pub promoted: usize,
+    /// A candidate waits.
+    pub held: usize,
+    /// Wrong input, or something that could not be read.
+    pub failed: usize,
+    /// The Order is gone.
+    pub removed: usize,
+    /// Nothing to do.
+    pub kept: usize,
+    /// Files that change.
+    pub files: usize,
+}
+
+impl View<'_> {
+    /// Counts the rows. A row that failed is counted as that alone, except where it is promoted all the same.
+    #[must_use]
+    pub fn summary(&self) -> Summary {
+        let mut sum =
+            Summary { orders: self.plan.rows.len(), files: self.changes.len(), ..Summary::default() };
+        for row in &self.plan.rows {
+            let failed = has_failed(row);
+            sum.failed += usize::from(failed);
+            match &row.decision {
+                Decision::Promote(_) => sum.promoted += 1,
+                Decision::Remove(_) => sum.removed += 1,
+                Decision::Hold if !failed => sum.held += 1,
+                Decision::Keep if !failed => sum.kept += 1,
+                Decision::Hold | Decision::Keep | Decision::Broken => {}
+            }
+        }
+        sum
+    }
+
+    /// All that is wrong, with its kind, for stderr and the exit status: the rows' errors, what could not be
+    /// read for them, the problems of no single Order, and the removal guard.
+    #[must_use]
+    pub fn failures(&self) -> Vec<Failure> {
+        let mut all = self.plan.problems.clone();
+        for row in &self.plan.rows {
+            all.extend(row.errors.iter().cloned());
+            for verdict in row.verdicts.iter().filter(|v| v.unread) {
+                let unread = Failure::new(Kind::Unread, "unread", verdict.message.clone());
+                all.push(unread.of(format!("Order {}", row.order)));
+            }
+        }
+        if let Some(stop) = &self.plan.guard {
+            let count = stop.removals.len();
+            let cause = format!(
+                "this run would remove {} where {} may go; nothing was written",
+                counted(count, "Application", "Applications"),
+                stop.allowed
+            );
+            let guard = Failure::new(Kind::Guard, "removal-guard", cause);
+            all.push(guard.hint(format!("read the list; --allow-removals {count} lets them go, once")));
+        }
+        all
+    }
+
+    /// Warnings: the plan's and the rows'.
+    pub fn warnings(&self) -> impl Iterator<Item = &Failure> {
+        self.plan.notices.iter().chain(self.plan.rows.iter().flat_map(|row| &row.warnings))
+    }
+
+    /// The Serving that an Order had before.
+    #[must_use]
+    pub fn serving(&self, row: &Row) -> Option<&Serving> {
+        self.before.servings.get(&row.order).and_then(|file| file.serving.as_deref().ok())
+    }
+
+    /// What was deployed before.
+    #[must_use]
+    pub fn deployed(&self, row: &Row) -> Option<&PreparationName> {
+        self.serving(row).and_then(|s| s.status.observed_preparation_name.as_ref())
+    }
+
+    /// What happens to an Application's file, in one word; `None` where nothing does.
+    #[must_use]
+    pub fn action(&self, application: &ApplicationPlan) -> Option<&'static str> {
+        match &application.action {
+            ApplicationAction::Hold { .. } => Some("hold"),
+            ApplicationAction::Detach(_) => Some("detach"),
+            ApplicationAction::Remove(_) => Some("remove"),
+            ApplicationAction::Pin(_) => match self.changes.get(&application.path) {
+                None | Some(Change::Delete) => None,
+                Some(Change::Write(_)) if self.drift.iter().any(|d| d.path == application.path) => {
+                    Some("restore")
+                }
+                Some(Change::Write(_)) if self.before.applications.contains_key(&application.path) => {
+                    Some("change")
+                }
+                Some(Change::Write(_)) => Some("create"),
+            },
+        }
+    }
+
+    /// Whether a report has more to say of this row than its line of the table.
+    #[must_use]
+    pub fn speaks(&self, row: &Row) -> bool {
+        has_failed(row)
+            || match &row.decision {
+                Decision::Promote(_) | Decision::Hold | Decision::Broken | Decision::Remove(_) => true,
+                Decision::Keep => row.applications.iter().any(|a| self.action(a).is_some()),
+            }
+            || matches!(row.serving, ServingPlan::Remove)
+    }
+}
+
+/// Whether something about this Order is wrong or could not be read.
+#[must_use]
+pub fn has_failed(row: &Row) -> bool {
+    row.decision == Decision::Broken || !row.errors.is_empty() || row.verdicts.iter().any(|v| v.unread)
+}
+
+/// The decision as the table prints it.
+#[must_use]
+pub fn decision(row: &Row) -> &'static str {
+    match &row.decision {
+        Decision::Keep => "Keep",
+        Decision::Promote(promotion) if promotion.rollback => "Rollback",
+        Decision::Promote(_) => "Promote",
+        Decision::Hold => "Hold",
+        Decision::Broken => "Error",
+        Decision::Remove(_) => "Remove",
+    }
+}
+
+/// What a gate that does not pass waits for, as the words after its name.
+#[must_use]
+pub fn outcome(verdict: &Verdict) -> String {
+    match &verdict.outcome {
+        Outcome::Passed => "passed".to_owned(),
+        Outcome::Failed => "needs another input".to_owned(),
+        Outcome::Waiting(For::Instant(until)) => format!("waits until {until}"),
+        Outcome::Waiting(For::Person(people)) if people.is_empty() => "waits for a person".to_owned(),
+        Outcome::Waiting(For::Person(people)) => format!("waits for {}", people.join(" or ")),
+        Outcome::Waiting(For::Evidence) => "waits for evidence".to_owned(),
+        Outcome::Waiting(For::Order(order)) => format!("waits for Order {order}"),
+        Outcome::Waiting(For::Registry) => "waits for the registry".to_owned(),
+        Outcome::Waiting(For::Build) => "waits for a build that has this gate".to_owned(),
+    }
+}
+
+impl Summary {
+    /// `2 promoted, 1 held, 0 failed of 6 Orders, 1 removed, 2 unchanged; 5 files changed`, or in the words
+    /// of what would happen.
+    #[must_use]
+    pub fn text(&self, done: bool) -> String {
+        let (promoted, removed, files) = match done {
+            true => ("promoted", "removed", "changed"),
+            false => ("to promote", "to remove", "to change"),
+        };
+        let mut parts = vec![
+            format!("{} {promoted}", self.promoted),
+            format!("{} held", self.held),
+            format!("{} failed", self.failed),
+        ];
+        if self.removed > 0 {
+            parts.push(format!("{} {removed}", self.removed));
+        }
+        parts.push(format!("{} unchanged", self.kept));
+        format!(
+            "{}, of {}; {} {files}",
+            parts.join(", "),
+            counted(self.orders, "Order", "Orders"),
+            counted(self.files, "file", "files")
+        )
+    }
+}
+
+/// `1 file`, `2 files`.
+#[must_use]
+pub fn counted(count: usize, one: &str, many: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { many })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use crate::model::plan::GuardStop;
+    use crate::model::time::Time;
+    use crate::model::verdict::GateName;
+    use crate::report::sample::{order, sample};
+
+    #[test]
+    fn every_row_is_counted_once() {
+        let sample = sample();
+        let sum = sample.view(None).summary();
+        let expected = Summary { orders: 6, promoted: 1, held: 1, failed: 2, removed: 1, kept: 1, files: 4 };
+        assert_eq!(sum, expected);
+    }
+
+    #[test]
+    fn failures_keep_their_kinds() {
+        let mut sample = sample();
+        let kinds = |sample: &crate::report::sample::Sample| -> Vec<(Kind, String)> {
+            sample.view(None).failures().iter().map(|f| (f.kind, f.to_string())).collect()
+        };
+        let all = kinds(&sample);
+        assert_eq!(
+            all,
+            [
+                (Kind::Input, "objects/freeze.yaml: it does not parse".to_owned()),
+                (
+                    Kind::Input,
+                    "objects/broken.yaml:4:3: Order shop/broken: there is no field \"promotoin\"".to_owned()
+                ),
+                (Kind::Unread, "Order shop/unread: registry.shop.example:5000 does not answer".to_owned()),
+            ]
+        );
+        sample.plan.guard = Some(GuardStop { allowed: 5, removals: vec![("a".into(), "b".into()); 7] });
+        let (kind, text) = kinds(&sample).pop().unwrap();
+        assert_eq!(kind, Kind::Guard);
+        assert_eq!(text, "this run would remove 7 Applications where 5 may go; nothing was written");
+    }
+
+    #[test]
+    fn a_held_promotion_is_no_failure() {
+        let mut sample = sample();
+        sample.plan.problems.clear();
+        sample.plan.rows.retain(|row| row.order == order("shop/cart"));
+        assert_eq!(sample.view(None).failures(), []);
+        assert_eq!(sample.view(None).summary().held, 1);
+    }
+
+    #[test]
+    fn a_gate_says_what_it_waits_for() {
+        let waiting = |what| outcome(&Verdict::waiting(GateName::Upstream, what, ""));
+        let at = Time::parse("2026-01-31T09:00:00Z").unwrap();
+        assert_eq!(waiting(For::Instant(at)), "waits until 2026-01-31T09:00:00Z");
+        assert_eq!(waiting(For::Person(vec!["ann".into(), "platform".into()])), "waits for ann or platform");
+        assert_eq!(waiting(For::Order(order("dev/web"))), "waits for Order dev/web");
+        assert_eq!(waiting(For::Build), "waits for a build that has this gate");
+        assert_eq!(outcome(&Verdict::failed(GateName::Ready, "")), "needs another input");
+    }
+}
