@@ -84,6 +84,7 @@ pub fn row(reference: &str, mode: Mode, candidate: Option<&str>, decision: Decis
         warnings: Vec::new(),
         serving: ServingPlan::Keep,
         applications: Vec::new(),
+        seal: None,
     }
 }
 
