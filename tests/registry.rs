@@ -10,8 +10,13 @@ mod auth;
 mod bytes;
 #[path = "registry/discovery.rs"]
 mod discovery;
+#[path = "registry/faults.rs"]
+mod faults;
 #[path = "support/hostile.rs"]
 mod hostile;
+
+#[path = "registry/writing.rs"]
+mod writing;
 
 use expedite::evidence::answer::{Answer, Descriptor};
 use expedite::evidence::registry::{HostConfig, Limits, Registries, RegistriesConfig};

@@ -3,8 +3,10 @@
 //! Knows how a registry is asked and what its answers mean; knows nothing of claims, keys and Orders. An
 //! answer is there, authoritatively absent, or unread: no fault of a registry ever looks like "not there".
 
+mod attach;
 mod auth;
 mod budget;
+mod cache;
 pub mod challenge;
 mod clients;
 mod config;
@@ -13,7 +15,9 @@ mod fault;
 mod host;
 mod http;
 pub mod index;
+mod index_entry;
 mod layout;
+mod layout_write;
 pub mod link;
 mod read;
 mod realm;
@@ -23,6 +27,7 @@ mod retry;
 mod secret;
 mod token;
 
+pub use attach::{AttachError, Attached};
 pub use config::{Environment, HostConfig, Limits, RegistriesConfig};
 pub use request_log::LoggedRequest;
 
@@ -30,16 +35,18 @@ use crate::error::Failure;
 use crate::evidence::answer::{Answer, Descriptor, Manifest, Reference, Referrers};
 use crate::model::evidence::Unread;
 use crate::model::id::{Digest, OciRepository};
+use attach::Record;
 use base64::Engine;
 use budget::Budget;
 use bytes::Bytes;
+use cache::BlobCache;
 use clients::Clients;
 use credentials::Credentials;
 use host::Host;
 use http::Session;
 use layout::Layouts;
 use request_log::RequestLog;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// All registries of a run: one connection pool, tokens per repository and action, what each registry can
@@ -56,6 +63,8 @@ struct Shared {
     config: RegistriesConfig,
     clients: Clients,
     credentials: Arc<Credentials>,
+    cache: BlobCache,
+    warnings: Mutex<BTreeSet<String>>,
     log: RequestLog,
     places: Mutex<HashMap<String, Place>>,
 }
@@ -91,8 +100,17 @@ impl Registries {
     fn unchecked(config: RegistriesConfig) -> Self {
         let clients = Clients::new(config.environment.clone(), config.limits.clone());
         let credentials = Arc::new(Credentials::new(config.environment.clone(), config.limits.helper));
+        let cache = BlobCache::new(config.cache_dir.clone());
         let log = RequestLog::default();
-        let shared = Shared { config, clients, credentials, log, places: Mutex::default() };
+        let shared = Shared {
+            config,
+            clients,
+            credentials,
+            cache,
+            warnings: Mutex::default(),
+            log,
+            places: Mutex::default(),
+        };
         Self { shared: Arc::new(shared), budget: None }
     }
 
@@ -108,6 +126,14 @@ impl Registries {
     #[must_use]
     pub fn requests(&self) -> Vec<LoggedRequest> {
         self.shared.log.all()
+    }
+
+    /// What went wrong without harm to any answer: a blob cache that cannot be written, a registry that says
+    /// odd things of what was attached. Each once, in a stable order.
+    #[must_use]
+    pub fn warnings(&self) -> Vec<String> {
+        let own = self.shared.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+        self.shared.cache.warnings().into_iter().chain(own.iter().cloned()).collect()
     }
 
     /// A manifest by digest (hashed, size-capped) or tag.
@@ -144,7 +170,8 @@ impl Registries {
     }
 
     /// A blob of exactly the descriptor's size and digest, never read past `cap` bytes; embedded `data` is
-    /// used (after hashing) without a request.
+    /// used (after hashing) without a request. Bytes from the cache folder are given out only while the
+    /// registry holds the blob (a `HEAD`).
     pub async fn blob(&self, repository: &OciRepository, blob: &Descriptor, cap: u64) -> Answer<Bytes> {
         let line = format!("GET {repository}/blobs/{}", blob.digest);
         if let Some(why) = read::too_large(&line, blob, cap) {
@@ -160,11 +187,26 @@ impl Registries {
                 Err(why) => Answer::Unread(why),
             };
         }
-        match self.place(repository) {
-            Ok(Place::Http(host)) => self.session(&host, repository, &self.time()).blob(blob).await,
-            Ok(Place::Layouts(layouts)) => layouts.blob(repository, blob),
-            Err(why) => Answer::Unread(why),
+        let host = match self.place(repository) {
+            Ok(Place::Http(host)) => host,
+            Ok(Place::Layouts(layouts)) => return layouts.blob(repository, blob),
+            Err(why) => return Answer::Unread(why),
+        };
+        let cache = &self.shared.cache;
+        let time = self.time();
+        let session = self.session(&host, repository, &time);
+        if let Some(bytes) = cache.get(blob) {
+            return match session.holds_blob(&blob.digest).await {
+                Answer::Found(()) => Answer::Found(bytes),
+                Answer::Absent => Answer::Absent,
+                Answer::Unread(why) => Answer::Unread(why),
+            };
         }
+        let answer = session.blob(blob).await;
+        if let Answer::Found(bytes) = &answer {
+            cache.put(&blob.digest, bytes);
+        }
+        answer
     }
 
     /// All referrers of `digest`: the API with every page; the fallback tag where the API is absent or lists
@@ -239,5 +281,48 @@ impl Registries {
         };
         places.insert(registry.to_owned(), place.clone());
         Ok(place)
+    }
+}
+
+/// The right to write to registries: who is handed none cannot write by mistake.
+#[derive(Debug, Clone)]
+pub struct Writer {
+    registries: Registries,
+}
+
+impl Writer {
+    /// Writes with the settings, credentials and connections of `registries`.
+    #[must_use]
+    pub fn new(registries: &Registries) -> Self {
+        Self { registries: registries.clone() }
+    }
+
+    /// Attaches a record to `subject`: its blobs, then its manifest by digest, then (where the registry does
+    /// not list it by itself) the fallback index. Idempotent: an equal record that is attached is left alone.
+    ///
+    /// # Errors
+    /// The record is not attached, or cannot be found: why, and whether trying again may help.
+    pub async fn attach(
+        &self,
+        repository: &OciRepository,
+        subject: &Digest,
+        manifest: &[u8],
+        manifest_digest: &Digest,
+        blobs: &[(Digest, Bytes)],
+    ) -> Result<Attached, AttachError> {
+        let record = Record { subject, manifest, digest: manifest_digest, blobs };
+        record.check()?;
+        let registries = &self.registries;
+        match registries.place(repository).map_err(AttachError::Failed)? {
+            Place::Http(host) => {
+                let time = registries.time();
+                let (attached, warning) =
+                    registries.session(&host, repository, &time).attach(&record).await?;
+                let mut warnings = registries.shared.warnings.lock().unwrap_or_else(PoisonError::into_inner);
+                warnings.extend(warning);
+                Ok(attached)
+            }
+            Place::Layouts(layouts) => layouts.attach(repository, &record),
+        }
     }
 }

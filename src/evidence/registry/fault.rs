@@ -158,7 +158,9 @@ pub(super) fn refused(request: &str, status: u16, body: &[u8], whose: &str) -> U
         408 | 425 | 500..=599 => {
             (Verified::RegistryError, format!("the registry fails ({status}){said}"), true)
         }
-        404 => (Verified::RegistryError, why("404 that is no registry's answer"), false),
+        404 if said.is_empty() => {
+            (Verified::RegistryError, "404 that is no registry's answer".to_owned(), false)
+        }
         _ => (Verified::RegistryError, format!("the registry answers {status}{said}"), false),
     };
     unread(reason, request, Some(status), why, retryable)

@@ -8,11 +8,12 @@ use crate::evidence::registry::credentials::Credentials;
 use crate::evidence::registry::realm::{Depth, Reach};
 use crate::model::evidence::Unread;
 use reqwest::Client;
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use tokio::sync::{OnceCell, Semaphore};
+use tokio::sync::{Mutex as AsyncMutex, OnceCell, Semaphore};
 use url::Url;
 
 /// Docker Hub answers elsewhere than its name says.
@@ -34,6 +35,7 @@ pub(super) struct Host {
     pub slots: Semaphore,
     no_referrers_api: AtomicBool,
     hold: Mutex<Option<(Instant, Unread)>>,
+    turns: Mutex<HashMap<String, Arc<AsyncMutex<()>>>>,
 }
 
 impl Host {
@@ -63,7 +65,14 @@ impl Host {
             slots: Semaphore::new(slots),
             no_referrers_api: AtomicBool::new(false),
             hold: Mutex::default(),
+            turns: Mutex::default(),
         })
+    }
+
+    /// Held while the tag of this name is read, changed and written.
+    pub(super) fn turn(&self, tag: &str) -> Arc<AsyncMutex<()>> {
+        let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(turns.entry(tag.to_owned()).or_default())
     }
 
     /// Whether an earlier answer showed that there is no referrers API here.

@@ -16,10 +16,12 @@ use crate::model::id::{Digest, OciRepository};
 use crate::model::reason::Verified;
 use bytes::Bytes;
 use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
 use std::collections::HashMap;
-use std::fs::File;
-use std::io::{ErrorKind, Read};
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Read};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Annotation that carries a tag (image-spec, "Pre-Defined Annotation Keys").
@@ -29,9 +31,22 @@ pub(super) const REF_NAME: &str = "org.opencontainers.image.ref.name";
 #[derive(Debug)]
 pub(super) struct Layouts {
     root: PathBuf,
-    limits: Limits,
+    pub(super) limits: Limits,
     /// What each manifest refers to, learnt from bytes that hashed right: content does not change.
     subjects: Mutex<HashMap<Digest, Referrer>>,
+    /// Each repository's list, as long as its file is the same.
+    lists: Mutex<HashMap<PathBuf, (Stamp, Arc<List>)>>,
+}
+
+/// The entries of an `index.json`: each, or why it cannot be used.
+type List = Vec<Result<Descriptor, String>>;
+
+/// Changes when a file is replaced or written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Stamp {
+    inode: u64,
+    length: u64,
+    modified: (i64, i64),
 }
 
 /// A manifest as far as listing needs it.
@@ -49,7 +64,7 @@ enum Trouble {
 
 impl Layouts {
     pub(super) fn new(root: PathBuf, limits: Limits) -> Arc<Self> {
-        Arc::new(Self { root, limits, subjects: Mutex::default() })
+        Arc::new(Self { root, limits, subjects: Mutex::default(), lists: Mutex::default() })
     }
 
     pub(super) fn folder(&self, repository: &OciRepository) -> PathBuf {
@@ -58,61 +73,38 @@ impl Layouts {
 
     /// A manifest by digest or tag.
     pub(super) fn manifest(&self, repository: &OciRepository, reference: &Reference) -> Answer<Manifest> {
-        let listed = match self.index(repository) {
-            Ok(listed) => listed,
-            Err(Trouble::NotThere) => return Answer::Absent,
-            Err(Trouble::Unread(why)) => return Answer::Unread(why),
-        };
-        let entry = match reference {
-            Reference::Digest(digest) => listed.iter().flatten().find(|d| d.digest == *digest),
-            Reference::Tag(tag) if is_tag(tag) => match tagged(&listed, tag) {
-                Some(entry) => Some(entry),
-                None => return Answer::Absent,
-            },
+        answer(self.find_manifest(repository, reference))
+    }
+
+    fn find_manifest(&self, repository: &OciRepository, reference: &Reference) -> Result<Manifest, Trouble> {
+        let listed = self.index(repository)?;
+        let (digest, entry) = match reference {
+            Reference::Digest(digest) => (*digest, listed.iter().flatten().find(|d| d.digest == *digest)),
             Reference::Tag(tag) => {
-                return Answer::Unread(broken(
-                    &line(repository, "index.json"),
-                    None,
-                    format!("{tag:?} is no tag"),
-                ));
+                let entry = tagged(&listed, tag).map_err(|why| match why {
+                    Some(why) => Trouble::Unread(broken(&line(repository, "index.json"), None, why)),
+                    None => Trouble::NotThere,
+                })?;
+                (entry.digest, Some(entry))
             }
         };
-        let digest = match (reference, entry) {
-            (Reference::Digest(digest), _) => *digest,
-            (Reference::Tag(_), Some(entry)) => entry.digest,
-            (Reference::Tag(_), None) => return Answer::Absent,
-        };
-        let bytes = match self.hashed(repository, &digest, self.limits.manifest) {
-            Ok(bytes) => bytes,
-            Err(Trouble::NotThere) => return Answer::Absent,
-            Err(Trouble::Unread(why)) => return Answer::Unread(why),
-        };
+        let bytes = self.hashed(repository, &digest, self.limits.manifest)?;
         // A layout keeps blobs and manifests together: what is no JSON object is no manifest.
-        let Some(own) = media_type(&bytes) else { return Answer::Absent };
+        let own = media_type(&bytes).ok_or(Trouble::NotThere)?;
         let listed_type = || entry.map(|e| e.media_type.clone()).unwrap_or_default();
-        Answer::Found(Manifest { digest, media_type: own.unwrap_or_else(listed_type), bytes })
+        Ok(Manifest { digest, media_type: own.unwrap_or_else(listed_type), bytes })
     }
 
     /// Whether this blob is there (its bytes are hashed: in a folder that costs little).
     pub(super) fn holds_blob(&self, repository: &OciRepository, digest: &Digest) -> Answer<()> {
-        match self.hashed(repository, digest, u64::MAX) {
-            Ok(_) => Answer::Found(()),
-            Err(Trouble::NotThere) => Answer::Absent,
-            Err(Trouble::Unread(why)) => Answer::Unread(why),
-        }
+        answer(self.index(repository).and_then(|_| self.hash_file(repository, digest)))
     }
 
     /// A blob of exactly the descriptor's size and digest.
     pub(super) fn blob(&self, repository: &OciRepository, blob: &Descriptor) -> Answer<Bytes> {
         let path = blob_path(&blob.digest);
-        match self.read(repository, &path, blob.size) {
-            Ok(bytes) => match check(&line(repository, &path), None, blob, bytes) {
-                Ok(bytes) => Answer::Found(bytes),
-                Err(why) => Answer::Unread(why),
-            },
-            Err(Trouble::NotThere) => Answer::Absent,
-            Err(Trouble::Unread(why)) => Answer::Unread(why),
-        }
+        let bytes = self.index(repository).and_then(|_| self.read(repository, &path, blob.size));
+        answer(bytes.and_then(|b| check(&line(repository, &path), None, blob, b).map_err(Trouble::Unread)))
     }
 
     /// Everything listed whose manifest names `digest` as its subject, and a fallback tag where one was copied.
@@ -128,7 +120,7 @@ impl Layouts {
         };
         let at = line(repository, "index.json");
         let mut entries = Vec::new();
-        for entry in &listed {
+        for entry in listed.iter() {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(why) => {
@@ -169,30 +161,46 @@ impl Layouts {
         Ok(referrer)
     }
 
-    /// The entries of `index.json`.
-    fn index(&self, repository: &OciRepository) -> Result<Vec<Result<Descriptor, String>>, Trouble> {
+    /// The entries of `index.json`, read again when the file has changed.
+    fn index(&self, repository: &OciRepository) -> Result<Arc<List>, Trouble> {
         let at = line(repository, "index.json");
-        let folder = self.folder(repository);
-        match std::fs::metadata(&self.root) {
+        match fs::metadata(&self.root) {
             Ok(root) if root.is_dir() => {}
             Ok(_) => return Err(Trouble::Unread(unreachable(&at, "the image layout root is not a folder"))),
             Err(e) => {
-                let why = format!("the image layout root cannot be read: {}", io_words(&e));
+                let why = format!("the image layout root cannot be read: {}", e.kind());
                 return Err(Trouble::Unread(unreachable(&at, why)));
             }
         }
+        let folder = self.folder(repository);
+        let stamp = stamp(&folder.join("index.json"));
+        let known = self.lists.lock().unwrap_or_else(PoisonError::into_inner).get(&folder).cloned();
+        if let (Some(now), Some((then, list))) = (stamp, known)
+            && now == then
+        {
+            return Ok(list);
+        }
+        let list = Arc::new(self.read_index(repository, &at)?);
+        if let Some(stamp) = stamp {
+            let mut lists = self.lists.lock().unwrap_or_else(PoisonError::into_inner);
+            lists.insert(folder, (stamp, Arc::clone(&list)));
+        }
+        Ok(list)
+    }
+
+    fn read_index(&self, repository: &OciRepository, at: &str) -> Result<List, Trouble> {
         let bytes = match self.read(repository, "index.json", self.limits.manifest) {
-            Err(Trouble::NotThere) if folder.join("oci-layout").exists() => {
-                return Err(Trouble::Unread(broken(&at, None, "the image layout has no index.json")));
+            Err(Trouble::NotThere) if self.folder(repository).join("oci-layout").exists() => {
+                return Err(Trouble::Unread(broken(at, None, "the image layout has no index.json")));
             }
             other => other?,
         };
         self.check_version(repository)?;
         match index::read(&bytes) {
             Listing::Index(entries) => Ok(entries),
-            Listing::Other(what) => Err(Trouble::Unread(broken(&at, None, format!("index.json is {what}")))),
+            Listing::Other(what) => Err(Trouble::Unread(broken(at, None, format!("index.json is {what}")))),
             Listing::Broken(why) => {
-                Err(Trouble::Unread(broken(&at, None, format!("index.json is broken: {why}"))))
+                Err(Trouble::Unread(broken(at, None, format!("index.json is broken: {why}"))))
             }
         }
     }
@@ -221,36 +229,74 @@ impl Layouts {
         let path = blob_path(digest);
         let bytes = self.read(repository, &path, cap)?;
         if Digest::of(&bytes) != *digest {
-            let why = integrity(&line(repository, &path), None, "the bytes do not hash to the digest");
-            return Err(Trouble::Unread(why));
+            return Err(Trouble::Unread(other_bytes(repository, &path)));
         }
         Ok(bytes)
     }
 
+    /// Hashes a blob without holding it in memory.
+    fn hash_file(&self, repository: &OciRepository, digest: &Digest) -> Result<(), Trouble> {
+        let path = blob_path(digest);
+        let mut file = self.open(repository, &path)?;
+        let mut hash = Sha256::new();
+        let mut piece = vec![0; 1 << 16];
+        loop {
+            match file.read(&mut piece).map_err(|e| self.failed(repository, &path, &e))? {
+                0 => break,
+                n => hash.update(&piece[..n]),
+            }
+        }
+        match Digest::from_bytes(hash.finalize().into()) == *digest {
+            true => Ok(()),
+            false => Err(Trouble::Unread(other_bytes(repository, &path))),
+        }
+    }
+
     /// A file of a repository's layout, never read past `cap`.
     fn read(&self, repository: &OciRepository, path: &str, cap: u64) -> Result<Bytes, Trouble> {
-        let at = line(repository, path);
-        let file = self.folder(repository).join(path);
-        let failed = |e: std::io::Error| match e.kind() {
-            ErrorKind::NotFound | ErrorKind::NotADirectory => Trouble::NotThere,
-            _ => Trouble::Unread(unreachable(&at, format!("cannot be read: {}", io_words(&e)))),
-        };
-        let meta = std::fs::metadata(&file).map_err(failed)?;
-        if !meta.is_file() {
-            return Err(Trouble::Unread(broken(&at, None, "not a regular file")));
-        }
         let mut bytes = Vec::new();
-        let source = File::open(&file).map_err(failed)?;
-        source.take(cap.saturating_add(1)).read_to_end(&mut bytes).map_err(failed)?;
+        let file = self.open(repository, path)?;
+        let read = file.take(cap.saturating_add(1)).read_to_end(&mut bytes);
+        read.map_err(|e| self.failed(repository, path, &e))?;
         if bytes.len() as u64 > cap {
-            return Err(Trouble::Unread(broken(&at, None, format!("longer than {cap} bytes"))));
+            let why = format!("longer than {cap} bytes");
+            return Err(Trouble::Unread(broken(&line(repository, path), None, why)));
         }
         Ok(bytes.into())
     }
+
+    fn open(&self, repository: &OciRepository, path: &str) -> Result<File, Trouble> {
+        let file = self.folder(repository).join(path);
+        // Looked at before it is opened: opening a pipe would wait for ever.
+        let meta = fs::metadata(&file).map_err(|e| self.failed(repository, path, &e))?;
+        if !meta.is_file() {
+            return Err(Trouble::Unread(broken(&line(repository, path), None, "not a regular file")));
+        }
+        File::open(&file).map_err(|e| self.failed(repository, path, &e))
+    }
+
+    fn failed(&self, repository: &OciRepository, path: &str, error: &io::Error) -> Trouble {
+        match error.kind() {
+            ErrorKind::NotFound | ErrorKind::NotADirectory => Trouble::NotThere,
+            kind => Trouble::Unread(unreachable(&line(repository, path), format!("cannot be read: {kind}"))),
+        }
+    }
+}
+
+fn answer<T>(found: Result<T, Trouble>) -> Answer<T> {
+    match found {
+        Ok(there) => Answer::Found(there),
+        Err(Trouble::NotThere) => Answer::Absent,
+        Err(Trouble::Unread(why)) => Answer::Unread(why),
+    }
+}
+
+fn other_bytes(repository: &OciRepository, path: &str) -> Unread {
+    integrity(&line(repository, path), None, "the bytes do not hash to the digest")
 }
 
 /// As reports name it: stable from machine to machine, so without the folder.
-fn line(repository: &OciRepository, path: &str) -> String {
+pub(super) fn line(repository: &OciRepository, path: &str) -> String {
     format!("READ {repository}/{path}")
 }
 
@@ -262,18 +308,25 @@ fn unreachable(line: &str, why: impl Into<String>) -> Unread {
     unread(Verified::RegistryUnreachable, line, None, why, false)
 }
 
-/// Without the number that `io::Error` appends.
-fn io_words(error: &std::io::Error) -> String {
-    error.kind().to_string()
+fn stamp(file: &Path) -> Option<Stamp> {
+    let meta = fs::metadata(file).ok()?;
+    Some(Stamp { inode: meta.ino(), length: meta.len(), modified: (meta.mtime(), meta.mtime_nsec()) })
 }
 
 /// The entry with this tag; the last one where several carry it, as tools read it.
-fn tagged<'a>(listed: &'a [Result<Descriptor, String>], tag: &str) -> Option<&'a Descriptor> {
-    listed.iter().flatten().rfind(|entry| {
+///
+/// # Errors
+/// Not there; `Err(Some)`: an entry that cannot be used may have been it.
+fn tagged<'a>(listed: &'a List, tag: &str) -> Result<&'a Descriptor, Option<String>> {
+    if !is_tag(tag) {
+        return Err(Some(format!("{tag:?} is no tag")));
+    }
+    let found = listed.iter().flatten().rfind(|entry| {
         entry.annotations.get(REF_NAME).is_some_and(|name| {
             name == tag || name.strip_suffix(tag).is_some_and(|before| before.ends_with(':'))
         })
-    })
+    });
+    found.ok_or_else(|| listed.iter().find_map(|entry| entry.as_ref().err().cloned()))
 }
 
 /// What a manifest refers to. Bytes that are no manifest refer to nothing.

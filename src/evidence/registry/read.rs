@@ -23,6 +23,18 @@ const HASH_TRIES: u32 = 2;
 
 impl Session<'_> {
     pub(super) async fn manifest(&self, reference: &Reference) -> Answer<Manifest> {
+        match self.manifest_with_etag(reference).await {
+            Answer::Found((manifest, _)) => Answer::Found(manifest),
+            Answer::Absent => Answer::Absent,
+            Answer::Unread(why) => Answer::Unread(why),
+        }
+    }
+
+    /// A manifest, and the ETag by which it can be replaced where the registry knows how.
+    pub(super) async fn manifest_with_etag(
+        &self,
+        reference: &Reference,
+    ) -> Answer<(Manifest, Option<HeaderValue>)> {
         let (name, digest) = match reference {
             Reference::Digest(digest) => (digest.to_string(), Some(*digest)),
             Reference::Tag(tag) if is_tag(tag) => (tag.clone(), None),
@@ -54,7 +66,8 @@ impl Session<'_> {
                 Some(own) => own,
                 None => reply.media_type(),
             };
-            Ok(Manifest { digest: own, media_type, bytes: reply.body.clone() })
+            let manifest = Manifest { digest: own, media_type, bytes: reply.body.clone() };
+            Ok((manifest, reply.headers.get(header::ETAG).cloned()))
         })
         .await
     }

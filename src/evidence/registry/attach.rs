@@ -1,0 +1,256 @@
+//! Attaching a record to an artifact, once however often and however many at once.
+
+use crate::evidence::answer::{Answer, Reference};
+use crate::evidence::registry::fault::broken;
+use crate::evidence::registry::http::{Body, Call, Reply, Session};
+use crate::evidence::registry::index::{OCI_INDEX, OCI_MANIFEST};
+use crate::evidence::registry::index_entry::{Entered, NotEntered, descriptor, enter};
+use crate::evidence::registry::read::{fallback_tag, media_type};
+use crate::model::evidence::Unread;
+use crate::model::id::Digest;
+use bytes::Bytes;
+use rand::RngExt;
+use reqwest::Method;
+use reqwest::header::{self, HeaderName, HeaderValue};
+use serde_json::Value;
+use std::time::{Duration, Instant};
+
+/// What attaching came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attached {
+    /// It was not there before.
+    New,
+    /// An equal one is attached; nothing was written.
+    Already,
+}
+
+/// Why a record is not attached.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum AttachError {
+    /// The artifact is not there (any more).
+    #[error("the artifact {0} is not in the registry any more")]
+    SubjectGone(Digest),
+    /// A request failed.
+    #[error("{}: {}", .0.request, .0.why)]
+    Failed(Unread),
+    /// The record is stored, and the list by which it is found could not be kept.
+    #[error("the record is stored but cannot be found: {}: {}", .0.request, .0.why)]
+    NotListed(Unread),
+    /// The tag where the list belongs holds something else; it is left alone.
+    #[error("the record is stored but cannot be found: tag {tag} holds {what}, not a list of referrers")]
+    NotAnIndex {
+        /// The fallback tag.
+        tag: String,
+        /// What is there.
+        what: String,
+    },
+    /// Others kept overwriting the list.
+    #[error("the record is stored but cannot be found: tag {tag} was overwritten by others {tries} times")]
+    Contended {
+        /// The fallback tag.
+        tag: String,
+        /// How often it was tried.
+        tries: u32,
+    },
+    /// The caller's bytes, digests and subject do not belong together.
+    #[error("the record is not what it should be: {0}")]
+    Inconsistent(&'static str),
+}
+
+/// What is attached.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Record<'a> {
+    pub subject: &'a Digest,
+    pub manifest: &'a [u8],
+    pub digest: &'a Digest,
+    pub blobs: &'a [(Digest, Bytes)],
+}
+
+impl Record<'_> {
+    /// # Errors
+    /// The parts do not belong together.
+    pub(super) fn check(&self) -> Result<(), AttachError> {
+        let body: Value = serde_json::from_slice(self.manifest).unwrap_or_default();
+        let subject = body["subject"]["digest"].as_str();
+        if Digest::of(self.manifest) != *self.digest {
+            return Err(AttachError::Inconsistent("the manifest has another digest"));
+        }
+        if self.blobs.iter().any(|(digest, bytes)| Digest::of(bytes) != *digest) {
+            return Err(AttachError::Inconsistent("a blob has another digest"));
+        }
+        if subject != Some(self.subject.to_string().as_str()) {
+            return Err(AttachError::Inconsistent("the manifest names another subject"));
+        }
+        Ok(())
+    }
+
+    fn media_type(&self) -> String {
+        media_type(self.manifest).flatten().unwrap_or_else(|| OCI_MANIFEST.to_owned())
+    }
+}
+
+/// Rounds of putting one blob: an upload that broke off cannot be continued.
+const BLOB_ROUNDS: u32 = 2;
+
+impl Session<'_> {
+    /// Attaches; the second value is a warning about the registry.
+    pub(super) async fn attach(
+        &self,
+        record: &Record<'_>,
+    ) -> Result<(Attached, Option<String>), AttachError> {
+        let tag = fallback_tag(record.subject);
+        // One of this run at a time: the list is read, changed and written.
+        let turn = self.host.turn(&format!("{}:{tag}", self.repository.path()));
+        let _turn = turn.lock().await;
+        match self.holds_manifest(record.subject).await {
+            Answer::Found(()) => {}
+            Answer::Absent => return Err(AttachError::SubjectGone(*record.subject)),
+            Answer::Unread(why) => return Err(AttachError::Failed(why)),
+        }
+        let listed = self.referrers(record.subject).await;
+        if listed.entries.iter().any(|(_, entry)| entry.digest == *record.digest)
+            && let Answer::Found(()) = self.holds_manifest(record.digest).await
+        {
+            return Ok((Attached::Already, None));
+        }
+        for (digest, bytes) in record.blobs {
+            self.put_blob(digest, bytes).await.map_err(AttachError::Failed)?;
+        }
+        let (reference, media_type) = (record.digest.to_string(), record.media_type());
+        let reply = self.put_manifest(&reference, &media_type, record.manifest, None).await;
+        let reply = created(reply).map_err(AttachError::Failed)?;
+        let said = reply.header(&HeaderName::from_static("oci-subject"));
+        let warning = match said {
+            Some(said) if said == record.subject.to_string() => return Ok((Attached::New, None)),
+            Some(_) => Some(format!("{}: OCI-Subject names another digest; taken as absent", reply.line)),
+            None => None,
+        };
+        self.enter_in_fallback(&tag, record).await?;
+        Ok((Attached::New, warning))
+    }
+
+    async fn put_blob(&self, digest: &Digest, bytes: &Bytes) -> Result<(), Unread> {
+        let mut failed = None;
+        for _ in 0..BLOB_ROUNDS {
+            if let Answer::Found(()) = self.holds_blob(digest).await {
+                return Ok(());
+            }
+            match self.upload(digest, bytes).await {
+                Ok(()) => return Ok(()),
+                Err(why) if why.retryable || why.status == Some(404) => failed = Some(why),
+                Err(why) => return Err(why),
+            }
+        }
+        Err(failed.unwrap_or_else(|| broken("POST", None, "the blob cannot be stored")))
+    }
+
+    async fn upload(&self, digest: &Digest, bytes: &Bytes) -> Result<(), Unread> {
+        let start = Call::new(Method::POST, self.url("/blobs/uploads/"), self.limits.error_body);
+        let reply = self.send(&start, Body::StatusOnly).await?;
+        if reply.status != 202 {
+            return Err(reply.refused());
+        }
+        let odd = |why: &str| broken(&reply.line, Some(reply.status), why);
+        let place = reply.header(&header::LOCATION).ok_or_else(|| odd("says not where to upload to"))?;
+        let mut place =
+            reply.url.join(place).map_err(|_| odd("says to upload to something that is no URL"))?;
+        if !super::http::may_follow(&self.host.base, &place) {
+            return Err(odd("says to upload from https to something else, which is refused"));
+        }
+        place.query_pairs_mut().append_pair("digest", &digest.to_string());
+        // Another host gets the blob, and no credentials: they go to the registry's own origin alone.
+        let mut put = Call::new(Method::PUT, place, self.limits.error_body)
+            .header(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+        put.body = bytes.clone();
+        created(self.send(&put, Body::StatusOnly).await).map(|_| ())
+    }
+
+    async fn put_manifest(
+        &self,
+        reference: &str,
+        media_type: &str,
+        bytes: &[u8],
+        unchanged_since: Option<&HeaderValue>,
+    ) -> Result<Reply, Unread> {
+        let mut put =
+            Call::new(Method::PUT, self.url(&format!("/manifests/{reference}")), self.limits.error_body);
+        let kind = HeaderValue::from_str(media_type)
+            .map_err(|_| broken(&put.line(), None, "the media type cannot be sent"))?;
+        put = put.header(header::CONTENT_TYPE, kind);
+        if let Some(tag) = unchanged_since {
+            put = put.header(header::IF_MATCH, tag.clone());
+        }
+        put.body = Bytes::copy_from_slice(bytes);
+        self.send(&put, Body::StatusOnly).await
+    }
+
+    /// Enters the record in the fallback index, and looks again whether it is still there: registries have
+    /// no compare-and-swap, so the last of two writers wins, and the first has to notice.
+    async fn enter_in_fallback(&self, tag: &str, record: &Record<'_>) -> Result<(), AttachError> {
+        let entry = descriptor(record.manifest, record.digest);
+        let mut written = false;
+        for round in 1..=self.limits.index_tries.saturating_add(1) {
+            let start = Instant::now();
+            let (list, etag) = self.fallback_index(tag).await.map_err(AttachError::NotListed)?;
+            let bytes = match enter(list.as_deref(), &entry) {
+                Ok(Entered::Already) => return Ok(()),
+                Ok(Entered::Changed(_)) if round > self.limits.index_tries => break,
+                Ok(Entered::Changed(bytes)) => bytes,
+                Err(NotEntered::NotAnIndex(what)) => {
+                    return Err(AttachError::NotAnIndex { tag: tag.to_owned(), what });
+                }
+            };
+            if bytes.len() as u64 > self.limits.manifest {
+                let line = format!("PUT {}", self.url(&format!("/manifests/{tag}")));
+                let why = broken(&line, None, "the list of referrers has no room for another one");
+                return Err(AttachError::NotListed(why));
+            }
+            let reply = self.put_manifest(tag, OCI_INDEX, &bytes, etag.as_ref()).await;
+            match reply {
+                // Somebody was faster, and this registry notices.
+                Ok(reply) if matches!(reply.status, 409 | 412) => {}
+                other => {
+                    created(other).map_err(AttachError::NotListed)?;
+                    written = true;
+                }
+            }
+            self.settle(start.elapsed(), round).await;
+        }
+        let tries = self.limits.index_tries;
+        match written {
+            true => Err(AttachError::Contended { tag: tag.to_owned(), tries }),
+            false => Err(AttachError::NotListed(broken(
+                &format!("PUT {}", self.url(&format!("/manifests/{tag}"))),
+                Some(412),
+                "the registry takes no change of the list of referrers",
+            ))),
+        }
+    }
+
+    /// Long enough that a writer who had read the list before we wrote it has written by now: three times what
+    /// our own round took, and some at random, so that two do not keep in step.
+    async fn settle(&self, took: Duration, round: u32) {
+        let least = self.limits.settle.max(took.saturating_mul(3)).min(Duration::from_secs(10));
+        let spread = least.mul_f64(rand::rng().random_range(0.0..f64::from(round)));
+        let _active = self.budget.activity();
+        tokio::time::sleep((least + spread).min(self.budget.remaining())).await;
+    }
+
+    /// The list as it is now, and its ETag where the registry gives one.
+    async fn fallback_index(&self, tag: &str) -> Result<(Option<Bytes>, Option<HeaderValue>), Unread> {
+        match self.manifest_with_etag(&Reference::Tag(tag.to_owned())).await {
+            Answer::Found((manifest, etag)) => Ok((Some(manifest.bytes), etag)),
+            Answer::Absent => Ok((None, None)),
+            Answer::Unread(why) => Err(why),
+        }
+    }
+}
+
+/// Only these say that something is stored now.
+fn created(reply: Result<Reply, Unread>) -> Result<Reply, Unread> {
+    let reply = reply?;
+    match reply.status {
+        200 | 201 | 204 => Ok(reply),
+        _ => Err(reply.refused()),
+    }
+}

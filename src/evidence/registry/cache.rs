@@ -1,0 +1,99 @@
+//! Blobs kept between runs, in a folder. What is found there is hashed before use, so that a poisoned folder
+//! can do no more than miss; whether the registry still holds the blob is asked of the registry all the same.
+//! A folder that cannot be written costs a warning, nothing else.
+
+use crate::evidence::answer::Descriptor;
+use crate::model::id::Digest;
+use bytes::Bytes;
+use std::collections::BTreeSet;
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::PathBuf;
+use std::sync::{Mutex, PoisonError};
+
+#[derive(Debug)]
+pub(super) struct BlobCache {
+    folder: Option<PathBuf>,
+    warnings: Mutex<BTreeSet<String>>,
+}
+
+impl BlobCache {
+    pub(super) fn new(folder: Option<PathBuf>) -> Self {
+        Self { folder: folder.map(|f| f.join("sha256")), warnings: Mutex::default() }
+    }
+
+    /// The blob, where it is there and is what it should be.
+    pub(super) fn get(&self, blob: &Descriptor) -> Option<Bytes> {
+        let path = self.folder.as_ref()?.join(blob.digest.hex());
+        if !fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() == blob.size) {
+            return None;
+        }
+        let mut bytes = Vec::new();
+        File::open(&path).ok()?.take(blob.size).read_to_end(&mut bytes).ok()?;
+        (Digest::of(&bytes) == blob.digest).then(|| bytes.into())
+    }
+
+    /// Keeps bytes that were hashed.
+    pub(super) fn put(&self, digest: &Digest, bytes: &[u8]) {
+        let Some(folder) = &self.folder else { return };
+        let written = (|| {
+            fs::create_dir_all(folder)?;
+            // Complete under its name, or not there: another run may be reading.
+            let mut file = tempfile::NamedTempFile::new_in(folder)?;
+            file.write_all(bytes)?;
+            file.persist(folder.join(digest.hex())).map_err(|e| e.error)?;
+            io::Result::Ok(())
+        })();
+        if let Err(error) = written {
+            let why = format!("blob cache {}: {}", folder.display(), error.kind());
+            self.warnings.lock().unwrap_or_else(PoisonError::into_inner).insert(why);
+        }
+    }
+
+    pub(super) fn warnings(&self) -> Vec<String> {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    fn blob(bytes: &[u8]) -> Descriptor {
+        let json = serde_json::json!({"digest": Digest::of(bytes), "size": bytes.len()});
+        serde_json::from_value(json).unwrap()
+    }
+
+    #[test]
+    fn what_is_kept_is_hashed_before_use() {
+        let folder = tempfile::tempdir().unwrap();
+        let cache = BlobCache::new(Some(folder.path().to_owned()));
+        assert_eq!(cache.get(&blob(b"evidence")), None);
+        cache.put(&Digest::of(b"evidence"), b"evidence");
+        assert_eq!(cache.get(&blob(b"evidence")).as_deref(), Some(&b"evidence"[..]));
+        let file = folder.path().join("sha256").join(Digest::of(b"evidence").hex());
+        for poison in [&b"evidencf"[..], b"evidence and more", b""] {
+            fs::write(&file, poison).unwrap();
+            assert_eq!(cache.get(&blob(b"evidence")), None);
+        }
+        cache.put(&Digest::of(b"evidence"), b"evidence");
+        assert!(cache.get(&blob(b"evidence")).is_some(), "a poisoned file is replaced");
+        fs::remove_file(&file).unwrap();
+        std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
+        assert_eq!(cache.get(&blob(b"evidence")), None);
+        assert!(cache.warnings().is_empty());
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_is_one_warning() {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let cache = BlobCache::new(Some(file.path().join("below-a-file")));
+        for bytes in [&b"a"[..], b"b"] {
+            cache.put(&Digest::of(bytes), bytes);
+            assert_eq!(cache.get(&blob(bytes)), None);
+        }
+        assert_eq!(cache.warnings().len(), 1, "{:?}", cache.warnings());
+        BlobCache::new(None).put(&Digest::of(b"a"), b"a");
+    }
+}

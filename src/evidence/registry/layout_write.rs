@@ -1,0 +1,109 @@
+//! Attaching a record in an image layout folder, safely beside other processes that do the same.
+//!
+//! Blobs appear complete under their name. `index.json` is replaced in one step while `oci-layout` is locked,
+//! so that of two writers neither is lost; tools that do not lock are noticed by reading back.
+
+use crate::evidence::answer::{Answer, Reference};
+use crate::evidence::registry::attach::{AttachError, Attached, Record};
+use crate::evidence::registry::fault::{broken, unread};
+use crate::evidence::registry::index_entry::{Entered, NotEntered, descriptor, enter};
+use crate::evidence::registry::layout::{Layouts, line};
+use crate::model::evidence::Unread;
+use crate::model::id::{Digest, OciRepository};
+use crate::model::reason::Verified;
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// How long another writer is waited for. Writing takes milliseconds.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+impl Layouts {
+    /// Attaches.
+    pub(super) fn attach(
+        &self,
+        repository: &OciRepository,
+        record: &Record<'_>,
+    ) -> Result<Attached, AttachError> {
+        match self.manifest(repository, &Reference::Digest(*record.subject)) {
+            Answer::Found(_) => {}
+            Answer::Absent => return Err(AttachError::SubjectGone(*record.subject)),
+            Answer::Unread(why) => return Err(AttachError::Failed(why)),
+        }
+        let folder = self.folder(repository);
+        let failed = |path: &str, e: &io::Error| {
+            let why = format!("cannot be written: {}", e.kind());
+            unread(Verified::RegistryUnreachable, &line(repository, path), None, why, false)
+        };
+        let _lock =
+            lock(&folder.join("oci-layout")).map_err(|e| AttachError::Failed(failed("oci-layout", &e)))?;
+
+        let manifest = (*record.digest, record.manifest);
+        let blobs = record.blobs.iter().map(|(digest, bytes)| (*digest, bytes.as_ref()));
+        let stored = blobs.chain([manifest]).try_for_each(|(digest, bytes)| store(&folder, &digest, bytes));
+        stored.map_err(|e| AttachError::Failed(failed("blobs/sha256", &e)))?;
+
+        let not_listed = |e: io::Error| AttachError::NotListed(failed("index.json", &e));
+        let entry = descriptor(record.manifest, record.digest);
+        let mut outcome = Attached::Already;
+        let tries = self.limits.index_tries;
+        for round in 0..=tries {
+            let list = fs::read(folder.join("index.json")).map_err(not_listed)?;
+            let bytes = match enter(Some(&list), &entry) {
+                Ok(Entered::Already) => return Ok(outcome),
+                Ok(Entered::Changed(_)) if round == tries => break,
+                Ok(Entered::Changed(bytes)) => bytes,
+                Err(NotEntered::NotAnIndex(what)) => {
+                    return Err(AttachError::NotListed(self.odd_index(repository, &what)));
+                }
+            };
+            replace(&folder, "index.json", &bytes).map_err(not_listed)?;
+            outcome = Attached::New;
+        }
+        Err(AttachError::Contended { tag: "index.json".into(), tries })
+    }
+
+    fn odd_index(&self, repository: &OciRepository, what: &str) -> Unread {
+        broken(&line(repository, "index.json"), None, format!("index.json is {what}"))
+    }
+}
+
+/// The lock ends with the file handle, also when the process is killed.
+fn lock(file: &Path) -> io::Result<File> {
+    let file = File::open(file)?;
+    let start = Instant::now();
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Ok(file),
+            Err(TryLockError::WouldBlock) if start.elapsed() < PATIENCE => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(TryLockError::WouldBlock) => return Err(io::ErrorKind::TimedOut.into()),
+            Err(TryLockError::Error(e)) => return Err(e),
+        }
+    }
+}
+
+/// A blob under its digest; one that is there with the right bytes stays, a broken one is replaced.
+fn store(folder: &Path, digest: &Digest, bytes: &[u8]) -> io::Result<()> {
+    let blobs = folder.join("blobs/sha256");
+    if fs::read(blobs.join(digest.hex())).is_ok_and(|there| there == bytes) {
+        return Ok(());
+    }
+    fs::create_dir_all(&blobs)?;
+    replace(&blobs, &digest.hex(), bytes)
+}
+
+/// All of the bytes under this name, or what was there before.
+fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+    let mut file = tempfile::Builder::new().prefix(".expedite-").tempfile_in(folder)?;
+    file.write_all(bytes)?;
+    file.as_file().sync_all()?;
+    // A temporary file is private; others read layouts too.
+    file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
+    let target = folder.join(name);
+    file.persist(target).map_err(|e| e.error)?;
+    Ok(())
+}
