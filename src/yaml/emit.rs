@@ -260,6 +260,8 @@ mod tests {
             "on",
             "y",
             "Y",
+            "n",
+            "N",
             "yes",
             "off",
             "NULL",
