@@ -7,10 +7,20 @@
 mod approvals;
 #[path = "evidence/artifacts.rs"]
 mod artifacts;
+#[path = "support/harness.rs"]
+mod harness;
+#[path = "evidence/interop.rs"]
+mod interop;
 #[path = "evidence/keys.rs"]
 mod keys;
+#[path = "support/peers.rs"]
+mod peers;
 #[path = "evidence/provenance.rs"]
 mod provenance;
+#[path = "evidence/records.rs"]
+mod records;
+#[path = "support/servers.rs"]
+mod servers;
 #[path = "support/shelf.rs"]
 mod shelf;
 #[path = "evidence/signatures.rs"]
