@@ -102,6 +102,29 @@ pub struct Decided {
     pub rendered: Rendered,
 }
 
+/// What was read, before anything is decided.
+pub struct Read {
+    /// The commit that was read.
+    pub snapshot: Snapshot,
+    /// What the repository holds.
+    pub gitops: GitOps,
+    /// What the sources hold.
+    pub world: World,
+}
+
+/// Reads the repository and the sources; asks no registry.
+///
+/// # Errors
+/// The repository cannot be read. Everything else is a problem of what was read.
+pub fn read(setup: &Setup<'_>, progress: &mut dyn FnMut(&str)) -> Result<Read, Failure> {
+    progress("reading the repository");
+    let snapshot = setup.repository.snapshot(setup.branch)?;
+    let gitops = load::gitops(&snapshot, snapshot.head.clone());
+    progress("reading objects");
+    let world = world(setup, &snapshot);
+    Ok(Read { snapshot, gitops, world })
+}
+
 /// Evidence that this run has read already: bytes under a digest do not change between two tries.
 #[derive(Debug, Default)]
 pub struct Known(BTreeMap<Artifact, (BTreeSet<Claim>, ArtifactFacts)>);
@@ -115,11 +138,7 @@ pub fn decide(
     known: &mut Known,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Decided, Failure> {
-    progress("reading the repository");
-    let snapshot = setup.repository.snapshot(setup.branch)?;
-    let gitops = load::gitops(&snapshot, snapshot.head.clone());
-    progress("reading objects");
-    let world = world(setup, &snapshot);
+    let Read { snapshot, gitops, world } = read(setup, progress)?;
     let cases = resolve::cases(&world, &gitops, &setup.argocd_namespace);
     let ring = KeyRing::read(world.kitchen.as_ref().map_or(&KitchenSpec::default(), |k| &k.object.spec));
     let context = Context {
