@@ -125,7 +125,7 @@ fn queued(
     if here {
         return None;
     }
-    let (waits_for, message) = match verdicts.iter().find(|v| !v.is_passed()) {
+    let (waits_for, message) = match Verdict::first_holding(verdicts) {
         Some(verdict) => (verdict.gate, verdict.message.clone()),
         None => (
             GateName::Ready,
@@ -188,7 +188,7 @@ fn condition(kind: &str, status: &str, reason: &str, message: String) -> Conditi
 /// What still holds the candidate, for Ready's message.
 fn waiting(case: &Case, verdicts: &[Verdict]) -> Option<String> {
     let candidate = case.candidate.as_ref()?;
-    let verdict = verdicts.iter().find(|v| !v.is_passed())?;
+    let verdict = Verdict::first_holding(verdicts)?;
     Some(format!("{} waits for {}: {}", candidate.name, verdict.gate, verdict.message))
 }
 

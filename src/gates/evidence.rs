@@ -197,7 +197,7 @@ pub fn judge(case: &Case, facts: &Facts, _context: &Context) -> Verdict {
     let Some(found) = verify(facts, &candidate.artifact, &case.order) else {
         return Verdict::waiting(
             GATE,
-            For::Registry,
+            For::AnotherGate,
             "not read in this run: another gate holds, and the last verdict is kept",
         );
     };

@@ -215,9 +215,9 @@ pub struct GuardStop {
 }
 
 impl Row {
-    /// The first gate that does not pass.
+    /// The gate that the candidate waits for.
     #[must_use]
     pub fn waits_for(&self) -> Option<&Verdict> {
-        self.verdicts.iter().find(|v| !v.is_passed())
+        Verdict::first_holding(&self.verdicts)
     }
 }

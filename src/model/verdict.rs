@@ -61,6 +61,8 @@ pub enum For {
     Registry,
     /// A build of this product that has the gate.
     Build,
+    /// Nothing was read for it, because another gate holds whatever a registry says.
+    AnotherGate,
 }
 
 /// The answer itself. Its message is stable from run to run: absolute instants, no "3h left".
@@ -114,6 +116,13 @@ impl Verdict {
     pub fn failed(gate: GateName, message: impl Into<String>) -> Self {
         Self { outcome: Outcome::Failed, ..Self::passed(gate, message) }
     }
+    /// The gate that `verdicts` wait for: the first that does not pass. One that was not read counts only
+    /// where nothing else holds, so that the answer is the same whether or not a verdict was kept.
+    #[must_use]
+    pub fn first_holding(verdicts: &[Self]) -> Option<&Self> {
+        let holding = || verdicts.iter().filter(|v| !v.is_passed());
+        holding().find(|v| v.outcome != Outcome::Waiting(For::AnotherGate)).or_else(|| holding().next())
+    }
     /// Whether it passes.
     #[must_use]
     pub fn is_passed(&self) -> bool {
@@ -139,4 +148,21 @@ pub struct EvidenceRef {
     /// Which key signed it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub key: String,
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn what_was_not_read_is_not_what_is_waited_for() {
+        let unread = Verdict::waiting(GateName::Evidence, For::AnotherGate, "");
+        let window = Verdict::waiting(GateName::Window, For::Build, "");
+        let passed = Verdict::passed(GateName::Ready, "");
+        let first = |verdicts: &[Verdict]| Verdict::first_holding(verdicts).map(|v| v.gate);
+        assert_eq!(first(&[passed.clone(), unread.clone(), window]), Some(GateName::Window));
+        assert_eq!(first(&[passed.clone(), unread]), Some(GateName::Evidence), "it never passes by itself");
+        assert_eq!(first(&[passed]), None);
+    }
 }

@@ -316,15 +316,26 @@ fn gate(verdict: &Verdict) -> Gate {
             For::Order(_) => "Order",
             For::Registry => "Registry",
             For::Build => "Build",
+            For::AnotherGate => "AnotherGate",
         }),
         until: match waiting_for {
             Some(For::Instant(until)) => Some(until.to_string()),
-            Some(For::Person(_) | For::Evidence | For::Order(_) | For::Registry | For::Build) | None => None,
+            Some(
+                For::Person(_)
+                | For::Evidence
+                | For::Order(_)
+                | For::Registry
+                | For::Build
+                | For::AnotherGate,
+            )
+            | None => None,
         },
         who: match waiting_for {
             Some(For::Person(who)) => who.clone(),
             Some(For::Order(order)) => vec![order.to_string()],
-            Some(For::Instant(_) | For::Evidence | For::Registry | For::Build) | None => Vec::new(),
+            Some(For::Instant(_) | For::Evidence | For::Registry | For::Build | For::AnotherGate) | None => {
+                Vec::new()
+            }
         },
         message: verdict.message.clone(),
         unread: verdict.unread,
