@@ -3,6 +3,7 @@
 //! A write is a compare-and-swap against the head that the decisions were made on: it happens on top of
 //! exactly that head or not at all. Nothing is ever forced.
 
+mod checkout;
 mod push;
 mod tree;
 

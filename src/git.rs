@@ -1,14 +1,25 @@
 //! Git at the edge: repositories opened and read, transports and credentials. Knows nothing of what
 //! files mean, nor of what a commit is for (`commit` writes).
 
+pub mod config;
 pub mod environment;
 pub mod libgit2;
 pub mod open;
 pub mod snapshot;
+pub mod transport;
 
+pub(crate) mod advance;
+mod clone;
+mod credentials;
+mod http;
+pub(crate) mod remote;
+mod ssh;
+
+pub use config::Config;
 pub use environment::Environment;
 pub use open::{Options, Repository, Target};
-pub use snapshot::Snapshot;
+pub use snapshot::{ATTACHED, Snapshot};
+pub use transport::{Secret, Timeouts};
 
 use crate::error::{Failure, Kind};
 

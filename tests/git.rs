@@ -4,6 +4,8 @@
 
 #[path = "git/local.rs"]
 mod local;
+#[path = "git/checkout.rs"]
+mod checkout;
 
 use expedite::commit::{Identity, Person, Proposal};
 use expedite::files::Change;

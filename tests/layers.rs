@@ -63,7 +63,7 @@ const HOMES: &[(&str, &[&str])] = &[
     // Retry-After may be a date in the words of mail.
     ("jiff::", &["model/time.rs", "model/calendar.rs", "evidence/registry/retry.rs"]),
     ("git2::", &["git", "commit"]),
-    ("reqwest::", &["evidence/registry", "attest"]),
+    ("reqwest::", &["git", "evidence/registry", "attest"]),
     ("minijinja::", &["render", "gates"]),
 ];
 

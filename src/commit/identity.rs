@@ -52,8 +52,8 @@ impl Identity {
         let config = |role: &str, what: &str| {
             repository
                 .config(&format!("{role}.{what}"))
-                .and_then(|v| clean(&v))
-                .or_else(|| repository.config(&format!("user.{what}")).and_then(|v| clean(&v)))
+                .and_then(clean)
+                .or_else(|| repository.config(&format!("user.{what}")).and_then(clean))
         };
         let one = |flag: &Option<String>,
                    variable: &str,

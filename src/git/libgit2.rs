@@ -56,6 +56,9 @@ fn open(
         search(ConfigLevel::XDG, xdg.map(|x| x.join("git")))?;
         search(ConfigLevel::System, system)?;
     }
+    // SAFETY: the list of extensions is read when a repository is opened, which happens under SWITCHES.
+    // A partial clone's commits and trees are all there; that blobs are missing is said when one is read.
+    unsafe { opts::set_extensions(&["partialclone"])? };
     let repository = git2::Repository::open_ext(path, flags, std::iter::empty::<&OsStr>())?;
     let mut config = repository.config()?;
     for (variable, level) in
@@ -75,4 +78,25 @@ fn open(
 unsafe fn search(level: ConfigLevel, folder: Option<PathBuf>) -> Result<(), git2::Error> {
     // SAFETY: as the caller promises.
     unsafe { opts::set_search_path(level, folder.unwrap_or_default()) }
+}
+
+/// Registers a transport for `scheme` with libgit2, once in the life of the process.
+///
+/// # Errors
+/// libgit2 refuses it.
+pub(crate) fn register<F>(scheme: &str, factory: F) -> Result<(), git2::Error>
+where
+    F: Fn(&git2::Remote<'_>) -> Result<git2::transport::Transport, git2::Error> + Send + Sync + 'static,
+{
+    static DONE: Mutex<bool> = Mutex::new(false);
+    let _held = SWITCHES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut done = DONE.lock().unwrap_or_else(PoisonError::into_inner);
+    if !*done {
+        // SAFETY: libgit2's list of transports is written here only, once, before any thread of this
+        // program connects to anything: every connection is made through `transport::over`, which comes
+        // here first and waits for the lock.
+        unsafe { git2::transport::register(scheme, factory)? };
+        *done = true;
+    }
+    Ok(())
 }

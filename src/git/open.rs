@@ -1,7 +1,9 @@
 //! Opening a repository: what a person named becomes a repository that can be read and written.
 
 use crate::error::{Failure, Kind};
-use crate::git::{Environment, failure, libgit2};
+use crate::git::clone::{self, Upstream};
+use crate::git::remote::Remote;
+use crate::git::{Config, Environment, Timeouts, failure, libgit2};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -12,8 +14,7 @@ pub enum Target {
     Around(PathBuf),
     /// A bare repository or a checkout at exactly this path.
     Path(PathBuf),
-    /// Over the network: `https://`, `http://` or `ssh://` (the scp-like `user@host:path` is
-    /// rewritten to it).
+    /// Over the network: `https://`, `http://`, `ssh://`, or scp-like `user@host:path`.
     Url(String),
 }
 
@@ -39,7 +40,7 @@ impl Target {
         if text == "." {
             return Ok(Self::Around(base.to_path_buf()));
         }
-        if let Some((scheme, rest)) = text.split_once("://") {
+        if let Some((scheme, _)) = text.split_once("://") {
             return match scheme.to_ascii_lowercase().as_str() {
                 "file" => {
                     let url = url::Url::parse(text).map_err(|e| wrong(&e.to_string()))?;
@@ -47,29 +48,36 @@ impl Target {
                         .map(Self::Path)
                         .map_err(|()| wrong("a file:// URL must name an absolute path on this machine"))
                 }
-                "http" | "https" | "ssh" => {
+                "http" | "https" | "ssh" | "git+ssh" | "ssh+git" => {
                     url::Url::parse(text).map_err(|e| wrong(&e.to_string()))?;
                     Ok(Self::Url(text.to_owned()))
                 }
-                "git+ssh" | "ssh+git" => Ok(Self::Url(format!("ssh://{rest}"))),
                 other => Err(wrong(&format!("the scheme {other}:// is not supported"))),
             };
         }
         let path = base.join(text);
-        // The scp-like form has a colon before the first slash; a path that exists wins, as in git.
-        if let Some((host, rest)) = text.split_once(':')
-            && !host.is_empty()
-            && !host.contains('/')
-            && !path.exists()
-        {
-            if host.starts_with('-') || rest.is_empty() {
-                return Err(wrong("it is neither a path nor user@host:path"));
-            }
-            let slash = if rest.starts_with('/') { "" } else { "/~/" };
-            return Ok(Self::Url(format!("ssh://{host}{slash}{rest}")));
+        // A path that exists wins, as in git.
+        if !path.exists() && as_url(text).is_some() {
+            return Ok(Self::Url(text.to_owned()));
         }
         Ok(Self::Path(path))
     }
+}
+
+/// `user@host:path` and `git+ssh://…` as the `ssh://` URL they mean; `None` for anything else. The
+/// scp-like form has a colon before the first slash.
+pub(crate) fn as_url(text: &str) -> Option<String> {
+    if let Some((scheme, rest)) = text.split_once("://") {
+        let alias = scheme.eq_ignore_ascii_case("git+ssh") || scheme.eq_ignore_ascii_case("ssh+git");
+        return alias.then(|| format!("ssh://{rest}"));
+    }
+    let (host, path) = text.split_once(':')?;
+    if host.is_empty() || host.contains('/') || host.starts_with('-') || path.is_empty() {
+        return None;
+    }
+    // A relative path is below the home folder there, which ssh:// writes as /~/.
+    let slash = if path.starts_with('/') { "" } else { "/~/" };
+    Some(format!("ssh://{host}{slash}{path}"))
 }
 
 /// How a repository is opened.
@@ -81,13 +89,39 @@ pub struct Options {
     pub branch: Option<String>,
     /// The process's environment.
     pub environment: Environment,
+    /// Known hosts for SSH, besides the system's; else `EXPEDITE_SSH_KNOWN_HOSTS` names it, else the
+    /// user's own file is used.
+    pub known_hosts: Option<PathBuf>,
+    /// The working directory: for a URL, the configuration of the repository around it counts too, as
+    /// it does for the git program.
+    pub working: Option<PathBuf>,
+    /// For every step over the network.
+    pub timeouts: Timeouts,
 }
 
 /// A repository that can be read (`snapshot`) and written (`crate::commit`).
 pub struct Repository {
     pub(crate) name: String,
     pub(crate) git: Arc<Mutex<git2::Repository>>,
-    pub(crate) options: Options,
+    pub(crate) config: Config,
+    pub(crate) place: Place,
+    pub(crate) notes: Mutex<Vec<Failure>>,
+}
+
+/// Where a repository's references are.
+pub(crate) enum Place {
+    /// Here: a bare repository, or a checkout that follows no other repository.
+    Here,
+    /// On a server. What was fetched lies in a folder that goes with this value.
+    Server {
+        remote: Remote,
+        /// Commits that a fetch asks for (0: all that are missing).
+        depth: i32,
+        _folder: tempfile::TempDir,
+    },
+    /// A checkout that follows another repository: that one is read and written, and the checkout is
+    /// brought along.
+    Elsewhere { upstream: Box<Repository>, remote: String },
 }
 
 impl std::fmt::Debug for Repository {
@@ -97,10 +131,11 @@ impl std::fmt::Debug for Repository {
 }
 
 impl Repository {
-    /// Opens what `target` names.
+    /// Opens what `target` names. Nothing is asked of a server yet.
     ///
     /// A path that was named is opened whoever owns it; one found by going up must belong to whoever
-    /// runs us (git's `safe.directory` rule).
+    /// runs us (git's `safe.directory` rule). A checkout whose branch follows a remote (or that has an
+    /// `origin`) is read from there and pushed there.
     ///
     /// # Errors
     /// [`Kind::Repository`]: there is none, it is of another owner, or it cannot be read; with a hint.
@@ -108,12 +143,7 @@ impl Repository {
         match target {
             Target::Around(folder) => Self::around(folder, options),
             Target::Path(path) => Self::at(path, options),
-            Target::Url(url) => Err(Failure::new(
-                Kind::Repository,
-                "repository-transport",
-                "repositories over the network are not supported by this build",
-            )
-            .of(format!("repository {url}"))),
+            Target::Url(url) => Self::server(url, options),
         }
     }
 
@@ -123,64 +153,110 @@ impl Repository {
         &self.name
     }
 
+    /// A value of git's configuration as the repository sees it; variables (`GIT_CONFIG_COUNT`) win, as
+    /// in git. An empty value is a value.
+    #[must_use]
+    pub fn config(&self, key: &str) -> Option<&str> {
+        self.config.get(key)
+    }
+
+    /// What went wrong beside a write that stands (a checkout that could not be brought along), for a
+    /// person; each is given once.
+    pub fn take_notes(&self) -> Vec<Failure> {
+        std::mem::take(&mut self.notes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn note(&self, failure: Failure) {
+        let failure =
+            if failure.what.is_none() { failure.of(format!("repository {}", self.name)) } else { failure };
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
+    }
+
+    /// Whether this is a clone that lacks objects on purpose.
+    pub(crate) fn is_partial(&self) -> bool {
+        clone::is_partial(&self.config)
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, git2::Repository> {
         self.git.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A value of git's configuration as the repository sees it; variables (`GIT_CONFIG_COUNT`) win, as
-    /// in git. An empty value is a value.
-    #[must_use]
-    pub fn config(&self, key: &str) -> Option<String> {
-        let given = self.options.environment.git_config();
-        if let Some((_, value)) = given.iter().rev().find(|(k, _)| k.eq_ignore_ascii_case(key)) {
-            return Some(value.clone());
-        }
-        self.lock().config().and_then(|mut c| c.snapshot()).and_then(|c| c.get_string(key)).ok()
-    }
-
     fn around(folder: &Path, options: Options) -> Result<Self, Failure> {
-        let name = folder.display().to_string();
         let opened = match libgit2::open_named(folder, &options.environment) {
-            Err(e) if e.code() == git2::ErrorCode::NotFound => {
-                match libgit2::open_around(folder, &options.environment) {
-                    Err(e) if e.code() == git2::ErrorCode::Owner => {
-                        trusted_by_variables(folder, &options).ok_or(e)
-                    }
-                    found => found,
-                }
-            }
+            Err(e) if e.code() == git2::ErrorCode::NotFound => search(folder, &options.environment),
             found => found,
         };
         match opened {
-            Ok(git) => Ok(Self::new(name, git, options)),
+            Ok(git) => Self::opened(folder, git, options),
             Err(e) => Err(explain(folder, &e)),
         }
     }
 
     fn at(path: &Path, options: Options) -> Result<Self, Failure> {
-        let name = path.display().to_string();
         let empty = !path.exists() || path.read_dir().is_ok_and(|mut d| d.next().is_none());
         if options.create && empty {
             create(path, options.branch.as_deref().unwrap_or("main"))?;
         }
         match libgit2::open_named(path, &options.environment) {
-            Ok(git) => Ok(Self::new(name, git, options)),
+            Ok(git) => Self::opened(path, git, options),
             Err(e) => Err(explain(path, &e)),
         }
     }
 
-    fn new(name: String, git: git2::Repository, options: Options) -> Self {
-        Self { name, git: Arc::new(Mutex::new(git)), options }
+    fn opened(path: &Path, git: git2::Repository, options: Options) -> Result<Self, Failure> {
+        let name = path.display().to_string();
+        let config = Config::of(&git, &options.environment).map_err(|e| explain(path, &e))?;
+        let place = match clone::upstream(&git, &config)? {
+            None => Place::Here,
+            Some(Upstream { remote, url, push }) => {
+                let base = git.workdir().unwrap_or(path);
+                let upstream = match Target::parse(&config.instead_of(&url, false), base)? {
+                    Target::Url(_) => clone::server(&url, push.as_deref(), &git, &config, options.clone())?,
+                    // Never created: a remote that is not there is an error.
+                    Target::Path(path) | Target::Around(path) => {
+                        Self::at(&path, Options { create: false, ..options.clone() })?.here()
+                    }
+                };
+                Place::Elsewhere { upstream: Box::new(upstream), remote }
+            }
+        };
+        Ok(Self { name, git: Arc::new(Mutex::new(git)), config, place, notes: Mutex::default() })
+    }
+
+    /// Without what it follows itself: a remote is written where it is.
+    fn here(mut self) -> Self {
+        self.place = Place::Here;
+        self
+    }
+
+    fn server(url: &str, options: Options) -> Result<Self, Failure> {
+        let around = options.working.as_ref().and_then(|w| search(w, &options.environment).ok());
+        match around {
+            Some(git) => {
+                let config = Config::of(&git, &options.environment)
+                    .map_err(|e| failure("git-config", "cannot read git's configuration", &e))?;
+                clone::apart(url, None, Some(config), options)
+            }
+            None => clone::apart(url, None, None, options),
+        }
+    }
+}
+
+/// The repository around `folder`, if it may be trusted.
+fn search(folder: &Path, environment: &Environment) -> Result<git2::Repository, git2::Error> {
+    match libgit2::open_around(folder, environment) {
+        Err(e) if e.code() == git2::ErrorCode::Owner => trusted_by_variables(folder, environment).ok_or(e),
+        found => found,
     }
 }
 
 /// Trust given by `GIT_CONFIG_COUNT` variables, which libgit2 does not read.
-fn trusted_by_variables(folder: &Path, options: &Options) -> Option<git2::Repository> {
+fn trusted_by_variables(folder: &Path, environment: &Environment) -> Option<git2::Repository> {
     let root = folder.ancestors().find(|p| p.join(".git").exists() || p.join("HEAD").is_file())?;
-    let trusted = options.environment.git_config().iter().any(|(key, value)| {
+    let trusted = environment.git_config().iter().any(|(key, value)| {
         key.eq_ignore_ascii_case("safe.directory") && (value == "*" || Path::new(value) == root)
     });
-    if trusted { libgit2::open_named(root, &options.environment).ok() } else { None }
+    if trusted { libgit2::open_named(root, environment).ok() } else { None }
 }
 
 /// Makes an empty bare repository, whole or not at all: eight runs that start at once get one.
@@ -244,10 +320,11 @@ mod tests {
         assert_eq!(parse("../gitops.git\n"), Ok(Target::Path("/base/../gitops.git".into())));
         assert_eq!(parse("file:///srv/a.git"), Ok(Target::Path("/srv/a.git".into())));
         assert_eq!(parse("https://h/a.git"), Ok(Target::Url("https://h/a.git".into())));
-        assert_eq!(parse("git@h:team/a.git"), Ok(Target::Url("ssh://git@h/~/team/a.git".into())));
-        assert_eq!(parse("h:/srv/a.git"), Ok(Target::Url("ssh://h/srv/a.git".into())));
+        assert_eq!(parse("git@h:team/a.git"), Ok(Target::Url("git@h:team/a.git".into())));
+        assert_eq!(as_url("git@h:team/a.git").as_deref(), Some("ssh://git@h/~/team/a.git"));
+        assert_eq!(as_url("h:/srv/a.git").as_deref(), Some("ssh://h/srv/a.git"));
+        assert_eq!(as_url("-oProxyCommand=x:y"), None, "an option for ssh is no host");
         assert!(parse("ftp://h/a").is_err());
-        assert!(parse("-oProxyCommand=x:y").is_err(), "an option for ssh is no host");
         assert!(parse("a\nb").is_err());
         assert!(parse("").is_err());
     }

@@ -2,11 +2,16 @@
 
 use crate::error::{Failure, Kind};
 use crate::files::{Entry, EntryKind, Files, Unreadable};
+use crate::git::open::Place;
+use crate::git::remote::fetched;
 use crate::git::{Repository, failure};
 use crate::model::id::CommitId;
 use git2::{ObjectType, Oid};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The reference in which attached records are remembered; read along with every branch.
+pub const ATTACHED: &str = "refs/expedite/attached";
 
 /// The files of a branch's commit.
 pub struct Snapshot {
@@ -44,15 +49,34 @@ impl Repository {
             return Err(Failure::input("branch-name", format!("{branch:?} is no valid branch name"))
                 .of(format!("repository {}", self.name)));
         }
+        match &self.place {
+            Place::Here => self.read(branch, &reference, &reference),
+            Place::Server { remote, depth, .. } => {
+                let wanted = [reference.clone(), ATTACHED.to_owned()];
+                let heads = remote.fetch(&self.git, &wanted, *depth)?;
+                if !heads.contains_key(&reference) {
+                    let names = heads.keys().filter_map(|h| h.strip_prefix("refs/heads/")).map(str::to_owned);
+                    absent_branch(&self.name, branch, &names.collect::<Vec<_>>())?;
+                }
+                self.read(branch, &reference, &fetched(&reference))
+            }
+            Place::Elsewhere { upstream, .. } => upstream.snapshot(branch),
+        }
+    }
+
+    /// Reads the commit that `kept` points to, which is the repository's `reference`.
+    fn read(&self, branch: &str, reference: &str, kept: &str) -> Result<Snapshot, Failure> {
         let git = self.lock();
-        let commit = match git.find_reference(&reference) {
+        let commit = match git.find_reference(kept) {
             Ok(found) => Some(
                 found
                     .peel_to_commit()
                     .map_err(|e| failure("repository-unreadable", "cannot read the branch", &e))?,
             ),
             Err(e) if e.code() == git2::ErrorCode::NotFound => {
-                self.must_be_empty(&git, branch)?;
+                if kept == reference {
+                    self.must_be_empty(&git, branch)?;
+                }
                 None
             }
             Err(e) => return Err(failure("repository-unreadable", "cannot read the branch", &e)),
@@ -70,6 +94,25 @@ impl Repository {
             tree,
             known: Mutex::default(),
         })
+    }
+
+    /// The branch to use where none was named: the checkout's, else the one that the repository itself
+    /// names as its first; `None` when it has none or HEAD is detached.
+    ///
+    /// # Errors
+    /// The repository cannot be read.
+    pub fn default_branch(&self) -> Result<Option<String>, Failure> {
+        match &self.place {
+            Place::Here | Place::Elsewhere { .. } => {
+                let git = self.lock();
+                let head = git
+                    .find_reference("HEAD")
+                    .map_err(|e| failure("repository-unreadable", "cannot read HEAD", &e))?;
+                let target = head.symbolic_target().ok().flatten().map(str::to_owned);
+                Ok(target.and_then(|t| t.strip_prefix("refs/heads/").map(str::to_owned)))
+            }
+            Place::Server { remote, .. } => remote.default_branch(&self.git),
+        }
     }
 
     fn must_be_empty(&self, git: &git2::Repository, branch: &str) -> Result<(), Failure> {

@@ -1,0 +1,428 @@
+//! Git's smart protocol over HTTP(S) (gitprotocol-http): one request per exchange.
+
+use crate::error::{Failure, Kind};
+use crate::git::credentials::{Authorization, Credentials};
+use crate::git::transport::{Stream, Timeouts, Wire};
+use crate::git::{Config, Environment};
+use git2::transport::Service;
+use reqwest::blocking::{Client, Response};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
+use reqwest::{Method, StatusCode};
+use std::io::{Read, Write};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use url::Url;
+
+/// Most redirects that are followed, on the first request only.
+const REDIRECTS: usize = 5;
+
+/// Longest part of an answer shown in a message, in bytes.
+const SHOWN: usize = 500;
+
+/// A server over HTTP.
+pub(crate) struct Http(Arc<Inner>);
+
+struct Inner {
+    /// For messages: without user and password.
+    name: String,
+    client: Client,
+    credentials: Credentials,
+    state: Mutex<State>,
+}
+
+/// What the first request found out, for those that follow.
+struct State {
+    base: Url,
+    authorization: Option<Authorization>,
+}
+
+impl Http {
+    /// A wire to `url`; nothing is sent yet.
+    ///
+    /// # Errors
+    /// A CA file, proxy or token that was configured cannot be used.
+    pub fn new(
+        url: &Url,
+        config: &Config,
+        environment: &Environment,
+        folder: Option<PathBuf>,
+        timeouts: Timeouts,
+    ) -> Result<Self, Failure> {
+        let credentials = Credentials::collect(url, config, environment, folder)?;
+        let mut base = url.clone();
+        // Neither can fail: an http URL has a host.
+        let _ = base.set_password(None);
+        let _ = base.set_username("");
+        base.set_query(None);
+        base.set_fragment(None);
+        let client = client(&base, config, environment, timeouts)?;
+        let state = Mutex::new(State { base: base.clone(), authorization: credentials.first() });
+        Ok(Self(Arc::new(Inner { name: base.to_string(), client, credentials, state })))
+    }
+}
+
+impl Wire for Http {
+    fn stateless(&self) -> bool {
+        true
+    }
+
+    fn open(&self, service: Service) -> Result<Box<dyn Stream>, Failure> {
+        let answer = match service {
+            Service::UploadPackLs => Exchange::Answer(self.0.discover("git-upload-pack")?),
+            Service::ReceivePackLs => Exchange::Answer(self.0.discover("git-receive-pack")?),
+            Service::UploadPack => Exchange::Question("git-upload-pack", Vec::new()),
+            Service::ReceivePack => Exchange::Question("git-receive-pack", Vec::new()),
+        };
+        Ok(Box::new(Body { inner: Arc::clone(&self.0), exchange: answer }))
+    }
+
+    fn close(&self) {}
+}
+
+impl Inner {
+    fn failure(&self, code: &'static str, why: impl Into<String>) -> Failure {
+        Failure::new(Kind::Repository, code, why).of(format!("repository {}", self.name))
+    }
+
+    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `GET …/info/refs`: finds the server, follows its redirects and settles on credentials.
+    fn discover(&self, service: &str) -> Result<Response, Failure> {
+        let mut redirects = 0;
+        loop {
+            let (base, authorization) = {
+                let state = self.state();
+                (state.base.clone(), state.authorization.clone())
+            };
+            let mut url = below(&base, "info/refs");
+            url.set_query(Some(&format!("service={service}")));
+            let answer = self.send(Method::GET, url.clone(), service, authorization.as_ref(), None)?;
+            let status = answer.status();
+            if status.is_redirection() {
+                redirects += 1;
+                let base = self.redirected(&url, service, &answer, redirects)?;
+                self.state().base = base;
+                continue;
+            }
+            if status == StatusCode::UNAUTHORIZED {
+                if let Some(tried) = &authorization {
+                    self.credentials.tell(tried, false);
+                }
+                let Some(next) = self.credentials.next(authorization.as_ref())? else {
+                    return Err(self.unauthorized(authorization.as_ref()));
+                };
+                self.state().authorization = Some(next);
+                continue;
+            }
+            let answer = self.accepted(answer, authorization.as_ref())?;
+            let kind = format!("application/x-{service}-advertisement");
+            let sent = answer.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("none");
+            if sent.split(';').next().map(str::trim) != Some(kind.as_str()) {
+                return Err(self
+                    .failure(
+                        "not-git",
+                        format!("the server answered with {sent:?}, which is not git's smart protocol"),
+                    )
+                    .hint("check the URL; a sign-in page or a proxy may have answered"));
+            }
+            if let Some(used) = &authorization {
+                self.credentials.tell(used, true);
+            }
+            return Ok(answer);
+        }
+    }
+
+    /// Where to go on, if that is a place where credentials may go.
+    fn redirected(&self, from: &Url, service: &str, answer: &Response, count: usize) -> Result<Url, Failure> {
+        let refused = |why: &str| self.failure("redirect", why);
+        if count > REDIRECTS {
+            return Err(refused("the server redirects in circles"));
+        }
+        let to = answer.headers().get(LOCATION).and_then(|l| l.to_str().ok()).and_then(|l| from.join(l).ok());
+        let mut to = to.ok_or_else(|| refused("the server redirects to no valid place"))?;
+        let asked = to.query_pairs().any(|(k, v)| k == "service" && v == service);
+        let Some(path) = to.path().strip_suffix("/info/refs").filter(|_| asked).map(str::to_owned) else {
+            return Err(self.failure(
+                "redirect",
+                format!("the server redirects to {}, which is no repository", shown(&to)),
+            ));
+        };
+        let same_host = to.host_str() == from.host_str();
+        let same_port = to.port_or_known_default() == from.port_or_known_default();
+        let upgraded = from.scheme() == "http" && to.scheme() == "https";
+        if !same_host || !(to.scheme() == from.scheme() && same_port || upgraded) {
+            return Err(self
+                .failure("redirect", format!("the server redirects to another host: {}", shown(&to)))
+                .hint(
+                    "if that is right, use that URL: credentials are not sent to a host that was not named",
+                ));
+        }
+        to.set_path(&path);
+        to.set_query(None);
+        Ok(to)
+    }
+
+    fn post(&self, service: &'static str, body: Vec<u8>) -> Result<Response, Failure> {
+        let (base, authorization) = {
+            let state = self.state();
+            (state.base.clone(), state.authorization.clone())
+        };
+        let answer =
+            self.send(Method::POST, below(&base, service), service, authorization.as_ref(), Some(body))?;
+        if answer.status() == StatusCode::UNAUTHORIZED {
+            return Err(self.unauthorized(authorization.as_ref()));
+        }
+        self.accepted(answer, authorization.as_ref())
+    }
+
+    fn send(
+        &self,
+        method: Method,
+        url: Url,
+        service: &str,
+        authorization: Option<&Authorization>,
+        body: Option<Vec<u8>>,
+    ) -> Result<Response, Failure> {
+        let mut request = self.client.request(method, url);
+        for (name, value) in &self.credentials.headers {
+            let (Ok(name), Some(value)) = (HeaderName::from_bytes(name.as_bytes()), secret(&value.0)) else {
+                return Err(self.failure("http-header", "http.extraheader holds a line that is no header"));
+            };
+            request = request.header(name, value);
+        }
+        if let Some(authorization) = authorization {
+            let value = secret(&authorization.value.0).ok_or_else(|| {
+                self.failure(
+                    "http-header",
+                    format!("{} holds characters that no header may hold", authorization.source),
+                )
+            })?;
+            request = request.header(AUTHORIZATION, value);
+        }
+        if let Some(body) = body {
+            request = request
+                .header(CONTENT_TYPE, format!("application/x-{service}-request"))
+                .header("accept", format!("application/x-{service}-result"))
+                .body(body);
+        }
+        request.send().map_err(|e| self.unreachable(&e))
+    }
+
+    /// What went wrong on the way, with every cause and without the URL, which may hold a secret.
+    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+        let mut words = Vec::new();
+        let mut cause = std::error::Error::source(error);
+        while let Some(inner) = cause {
+            words.push(inner.to_string());
+            cause = inner.source();
+        }
+        let what = if error.is_timeout() { "no answer in time" } else { "cannot be reached" };
+        let words = words.join(": ");
+        let failure = self.failure(
+            "repository-unreachable",
+            if words.is_empty() { what.to_owned() } else { format!("{what}: {words}") },
+        );
+        if words.contains("certificate") || words.contains("UnknownIssuer") {
+            return failure.hint(
+                "for a private CA, name its file with SSL_CERT_FILE, GIT_SSL_CAINFO or http.sslCAInfo",
+            );
+        }
+        failure
+    }
+
+    fn unauthorized(&self, tried: Option<&Authorization>) -> Failure {
+        let why = match tried {
+            Some(tried) => format!("the server refused {} (HTTP 401)", tried.source),
+            None => "the server wants credentials (HTTP 401), and there are none".to_owned(),
+        };
+        self.failure("unauthorized", why)
+            .hint("give a token with EXPEDITE_GIT_TOKEN or EXPEDITE_GIT_TOKEN_FILE, or set up a git credential helper")
+    }
+
+    /// The answer, if it is a success.
+    fn accepted(&self, answer: Response, used: Option<&Authorization>) -> Result<Response, Failure> {
+        let status = answer.status();
+        if status.is_success() {
+            return Ok(answer);
+        }
+        let with = used.map_or_else(|| "no credentials".to_owned(), |u| u.source.clone());
+        let mut start = Vec::new();
+        // What cannot be read is not shown.
+        let _ = answer.take(SHOWN as u64).read_to_end(&mut start);
+        let text = String::from_utf8_lossy(&start);
+        let html = text.trim_start().starts_with('<');
+        let words = if html || text.trim().is_empty() { String::new() } else { format!(": {}", text.trim()) };
+        let failure = self.failure("http-status", format!("HTTP {status} with {with}{words}"));
+        Err(match status {
+            StatusCode::FORBIDDEN => {
+                failure.hint("these credentials may not do this; give others with EXPEDITE_GIT_TOKEN")
+            }
+            StatusCode::NOT_FOUND => {
+                failure.hint("there is no such repository, or these credentials may not see it")
+            }
+            StatusCode::PAYLOAD_TOO_LARGE => {
+                failure.hint("the server or a proxy limits the size of requests")
+            }
+            _ => failure,
+        })
+    }
+}
+
+/// A URL for a message.
+fn shown(url: &Url) -> String {
+    format!("{}://{}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
+}
+
+fn below(base: &Url, path: &str) -> Url {
+    let mut url = base.clone();
+    url.set_path(&format!("{}/{path}", base.path().trim_end_matches('/')));
+    url
+}
+
+fn secret(value: &str) -> Option<HeaderValue> {
+    let mut value = HeaderValue::from_str(value).ok()?;
+    value.set_sensitive(true);
+    Some(value)
+}
+
+/// One exchange: what is written becomes the request when the answer is first read.
+enum Exchange {
+    Question(&'static str, Vec<u8>),
+    Answer(Response),
+    Failed,
+}
+
+struct Body {
+    inner: Arc<Inner>,
+    exchange: Exchange,
+}
+
+impl Read for Body {
+    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        if let Exchange::Question(service, body) = &mut self.exchange {
+            let (service, body) = (*service, std::mem::take(body));
+            self.exchange = Exchange::Failed;
+            self.exchange = Exchange::Answer(self.inner.post(service, body).map_err(std::io::Error::other)?);
+        }
+        match &mut self.exchange {
+            Exchange::Answer(answer) => answer.read(buffer).map_err(|e| {
+                let why = format!("the answer broke off: {e}");
+                std::io::Error::other(self.inner.failure("repository-unreachable", why))
+            }),
+            Exchange::Question(..) | Exchange::Failed => Err(std::io::Error::other("there is no answer")),
+        }
+    }
+}
+
+impl Write for Body {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        match &mut self.exchange {
+            Exchange::Question(_, body) => {
+                body.extend_from_slice(bytes);
+                Ok(bytes.len())
+            }
+            Exchange::Answer(_) | Exchange::Failed => {
+                Err(std::io::Error::other("the request was sent already"))
+            }
+        }
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A client with the CA and proxy that git would use for `url`.
+fn client(
+    url: &Url,
+    config: &Config,
+    environment: &Environment,
+    timeouts: Timeouts,
+) -> Result<Client, Failure> {
+    let wrong = |what: String, why: String| Failure::input("http-setting", why).of(what);
+    let mut builder = Client::builder()
+        // Servers tell git from browsers by this.
+        .user_agent(concat!("git/2.40.0 (expedite ", env!("CARGO_PKG_VERSION"), ")"))
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(timeouts.connect)
+        .timeout(timeouts.silence)
+        .no_proxy();
+    let file = environment.path("GIT_SSL_CAINFO").map(|p| ("GIT_SSL_CAINFO", p));
+    let file = file
+        .or_else(|| {
+            let set = config.for_url("http", url, "sslcainfo").filter(|v| !v.is_empty())?;
+            Some(("http.sslCAInfo", environment.expand(set)))
+        })
+        .or_else(|| environment.path("SSL_CERT_FILE").map(|p| ("SSL_CERT_FILE", p)));
+    if let Some((name, file)) = file.filter(|_| url.scheme() == "https") {
+        let what = format!("{name} {}", file.display());
+        let pem = std::fs::read(&file).map_err(|e| wrong(what.clone(), format!("cannot read it: {e}")))?;
+        let roots = reqwest::Certificate::from_pem_bundle(&pem)
+            .ok()
+            .filter(|roots| !roots.is_empty())
+            .ok_or_else(|| wrong(what, "it holds no PEM certificate".to_owned()))?;
+        builder = builder.tls_certs_only(roots);
+    }
+    if let Some((name, proxy)) = proxy(url, config, environment) {
+        // The proxy's URL may hold a password: it is not shown.
+        let made = reqwest::Proxy::all(&proxy).map_err(|_| wrong(name, "it is no proxy's URL".to_owned()))?;
+        builder = builder.proxy(made);
+    }
+    builder.build().map_err(|e| {
+        let cause = std::error::Error::source(&e).map(ToString::to_string).unwrap_or_default();
+        Failure::new(Kind::Repository, "http-setting", format!("cannot prepare HTTP: {e} {cause}"))
+    })
+}
+
+/// The proxy for `url`: `http.proxy`, else the variables that curl reads, unless `no_proxy` names the
+/// host.
+fn proxy(url: &Url, config: &Config, environment: &Environment) -> Option<(String, String)> {
+    let host = url.host_str()?;
+    let exempt = environment.get("no_proxy").or_else(|| environment.get("NO_PROXY")).is_some_and(|list| {
+        list.split([',', ' ']).map(|e| e.trim().trim_start_matches("*.").trim_start_matches('.')).any(|e| {
+            let e = e.split_once(':').map_or(e, |(e, _)| e);
+            e == "*" || (!e.is_empty() && (host == e || host.ends_with(&format!(".{e}"))))
+        })
+    });
+    if exempt {
+        return None;
+    }
+    if let Some(set) = config.for_url("http", url, "proxy") {
+        return (!set.is_empty()).then(|| ("http.proxy".to_owned(), set.to_owned()));
+    }
+    // HTTP_PROXY in capitals is not read, as in curl: a server's request header may set it.
+    let names: &[&str] = if url.scheme() == "https" {
+        &["https_proxy", "HTTPS_PROXY", "all_proxy", "ALL_PROXY"]
+    } else {
+        &["http_proxy", "all_proxy", "ALL_PROXY"]
+    };
+    names.iter().find_map(|name| environment.get(name).map(|value| ((*name).to_owned(), value.to_owned())))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn proxies_are_those_of_curl() {
+        let https = Url::parse("https://git.example/x").unwrap();
+        let http = Url::parse("http://git.example/x").unwrap();
+        let chosen = |url: &Url, pairs: &[(&str, &str)]| {
+            proxy(url, &Config::default(), &Environment::new(pairs.iter().copied())).map(|(_, p)| p)
+        };
+        assert_eq!(chosen(&https, &[("HTTPS_PROXY", "http://p")]).as_deref(), Some("http://p"));
+        assert_eq!(chosen(&http, &[("HTTP_PROXY", "http://p")]), None);
+        assert_eq!(chosen(&http, &[("http_proxy", "http://p")]).as_deref(), Some("http://p"));
+        for exempt in ["git.example", ".example", "*.example", "a, git.example:443", "*"] {
+            assert_eq!(
+                chosen(&https, &[("HTTPS_PROXY", "http://p"), ("no_proxy", exempt)]),
+                None,
+                "{exempt}"
+            );
+        }
+        assert!(chosen(&https, &[("HTTPS_PROXY", "http://p"), ("no_proxy", "it.example")]).is_some());
+    }
+}

@@ -1,0 +1,338 @@
+//! A repository on a server: its heads listed, fetched, and moved by compare-and-swap.
+//!
+//! What became of a push is decided by comparing references, never by the server's words: libgit2 reports
+//! success when a server refuses a reference, and every server words its refusals differently.
+
+use crate::error::{Failure, Kind};
+use crate::git::http::Http;
+use crate::git::ssh::Ssh;
+use crate::git::transport::{ADDRESS, Wire, over};
+use crate::git::{Config, Options, failure};
+use git2::{AutotagOption, Direction, FetchOptions, Oid, PushOptions, RemoteCallbacks};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+use url::Url;
+
+/// A server's repository.
+pub(crate) struct Remote {
+    /// For messages: its URL without secrets.
+    pub name: String,
+    fetch: Arc<dyn Wire>,
+    push: Arc<dyn Wire>,
+}
+
+/// What became of moving a reference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Advance {
+    /// The reference is the new commit, or one that holds it.
+    Done,
+    /// It is neither where it was expected nor ours.
+    Moved,
+    /// It stayed where it was; the server's words.
+    Refused(String),
+}
+
+/// Most that is kept of a server's words, in bytes.
+const WORDS: usize = 8 * 1024;
+
+/// Where fetched references are kept, so that nothing is lost to a name of the repository's own.
+const FETCHED: &str = "refs/fetched";
+
+/// Where `reference` of the server is kept once fetched.
+pub(crate) fn fetched(reference: &str) -> String {
+    format!("{FETCHED}/{}", reference.strip_prefix("refs/").unwrap_or(reference))
+}
+
+impl Remote {
+    /// A remote at `url` (fetched from) and `push` (written to, where that differs).
+    ///
+    /// # Errors
+    /// One of them is no URL that we can reach, or a setting for it is wrong.
+    pub fn new(
+        url: &str,
+        push: Option<&str>,
+        config: &Config,
+        options: &Options,
+        folder: Option<PathBuf>,
+    ) -> Result<Self, Failure> {
+        let rewritten = config.instead_of(url, false);
+        let (name, fetch) = wire(&rewritten, config, options, folder.clone())?;
+        let to = config.instead_of(push.unwrap_or(url), true);
+        let push = if to == rewritten { Arc::clone(&fetch) } else { wire(&to, config, options, folder)?.1 };
+        Ok(Self { name, fetch, push })
+    }
+
+    fn work<T: Send>(
+        &self,
+        wire: &Arc<dyn Wire>,
+        store: &Mutex<git2::Repository>,
+        doing: &str,
+        work: impl FnOnce(&git2::Repository) -> Result<T, git2::Error> + Send,
+    ) -> Result<T, Failure> {
+        // On a thread of its own: the HTTP client waits for its answers, which it must not do on a
+        // thread that drives other people's futures.
+        let done = std::thread::scope(|threads| {
+            let task = threads.spawn(|| {
+                let git: MutexGuard<'_, git2::Repository> =
+                    store.lock().unwrap_or_else(PoisonError::into_inner);
+                over(wire, || work(&git))
+            });
+            task.join()
+        });
+        match done {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err((Some(failure), _))) => Err(failure),
+            Ok(Err((None, e))) => {
+                Err(failure("repository-unreachable", doing, &e).of(format!("repository {}", self.name)))
+            }
+            Err(_) => Err(Failure::new(
+                Kind::Internal,
+                "git-thread",
+                format!("{doing}: the git thread ended early"),
+            )),
+        }
+    }
+
+    /// Every reference of the server.
+    ///
+    /// # Errors
+    /// It cannot be reached or refuses us.
+    pub fn heads(&self, store: &Mutex<git2::Repository>) -> Result<BTreeMap<String, Oid>, Failure> {
+        self.work(&self.fetch, store, "cannot list the server's references", |git| {
+            let mut remote = git.remote_anonymous(ADDRESS)?;
+            remote.connect(Direction::Fetch)?;
+            let heads = listed(&remote)?;
+            remote.disconnect()?;
+            Ok(heads)
+        })
+    }
+
+    /// The branch that the server's HEAD names, if there is one.
+    ///
+    /// # Errors
+    /// It cannot be reached or refuses us.
+    pub fn default_branch(&self, store: &Mutex<git2::Repository>) -> Result<Option<String>, Failure> {
+        self.work(&self.fetch, store, "cannot list the server's references", |git| {
+            let mut remote = git.remote_anonymous(ADDRESS)?;
+            remote.connect(Direction::Fetch)?;
+            let head =
+                remote.list()?.iter().find(|h| h.name() == "HEAD").and_then(git2::RemoteHead::symref_target);
+            let branch = head.and_then(|h| h.strip_prefix("refs/heads/")).map(str::to_owned);
+            remote.disconnect()?;
+            Ok(branch)
+        })
+    }
+
+    /// Fetches those of `references` that the server has to [`fetched`], `depth` commits deep (0: all),
+    /// and lists every reference it has.
+    ///
+    /// # Errors
+    /// It cannot be reached or refuses us.
+    pub fn fetch(
+        &self,
+        store: &Mutex<git2::Repository>,
+        references: &[String],
+        depth: i32,
+    ) -> Result<BTreeMap<String, Oid>, Failure> {
+        self.work(&self.fetch, store, "cannot fetch", |git| {
+            let mut remote = git.remote_anonymous(ADDRESS)?;
+            remote.connect(Direction::Fetch)?;
+            let heads = listed(&remote)?;
+            let mut specs = Vec::new();
+            for reference in references {
+                let kept = fetched(reference);
+                match heads.get(reference) {
+                    Some(oid) if git.find_commit(*oid).is_ok() => {
+                        git.reference(&kept, *oid, true, "fetched")?;
+                    }
+                    Some(_) => specs.push(format!("+{reference}:{kept}")),
+                    None => {
+                        if let Ok(mut gone) = git.find_reference(&kept) {
+                            gone.delete()?;
+                        }
+                    }
+                }
+            }
+            if !specs.is_empty() {
+                let mut options = FetchOptions::new();
+                options.depth(depth).download_tags(AutotagOption::None).update_fetchhead(false);
+                remote.fetch(&specs, Some(&mut options), None)?;
+            }
+            remote.disconnect()?;
+            Ok(heads)
+        })
+    }
+
+    /// Moves `reference` from `expected` (none: it must not exist) to `new`, and reads back what it is.
+    ///
+    /// # Errors
+    /// It cannot be reached or refuses us, and nothing of ours is there; or it broke off in the middle
+    /// and cannot be read back.
+    pub fn push(
+        &self,
+        store: &Mutex<git2::Repository>,
+        reference: &str,
+        new: Oid,
+        expected: Option<Oid>,
+    ) -> Result<Advance, Failure> {
+        let said = Mutex::new(Said::default());
+        let keep =
+            |change: &dyn Fn(&mut Said)| change(&mut said.lock().unwrap_or_else(PoisonError::into_inner));
+        let pushed = self.work(&self.push, store, "cannot push", |git| {
+            let mut callbacks = RemoteCallbacks::new();
+            callbacks.push_negotiation(|updates| {
+                let there = updates.iter().map(git2::PushUpdate::src).find(|oid| !oid.is_zero());
+                if there == expected {
+                    keep(&|s| s.sent = true);
+                    return Ok(());
+                }
+                keep(&|s| s.moved = true);
+                Err(git2::Error::from_str("the reference moved"))
+            });
+            callbacks.sideband_progress(|words| {
+                keep(&|s| s.hear(words));
+                true
+            });
+            callbacks.push_update_reference(|_, status| {
+                keep(&|s| s.status = Some(status.map(str::to_owned)));
+                Ok(())
+            });
+            let mut options = PushOptions::new();
+            options.remote_callbacks(callbacks);
+            git.remote_anonymous(ADDRESS)?.push(&[format!("{new}:{reference}")], Some(&mut options))
+        });
+        let said = said.into_inner().unwrap_or_else(PoisonError::into_inner);
+        if said.moved {
+            return Ok(Advance::Moved);
+        }
+        if !said.sent && pushed.is_err() {
+            return pushed.map(|()| Advance::Done);
+        }
+        let accepted = pushed.is_ok() && said.status == Some(None);
+        self.judge(store, reference, new, expected, &Reported { pushed, accepted, words: said.words() })
+    }
+
+    /// What became of a push, from what the server now has.
+    fn judge(
+        &self,
+        store: &Mutex<git2::Repository>,
+        reference: &str,
+        new: Oid,
+        expected: Option<Oid>,
+        reported: &Reported,
+    ) -> Result<Advance, Failure> {
+        const TRIES: u32 = 4;
+        let mut tries = 0;
+        loop {
+            let unknown = |f: Failure| {
+                f.hint("whether the push arrived is not known; the next run finds out and goes on")
+            };
+            let there = self.heads(store).map_err(unknown)?.get(reference).copied();
+            if there == Some(new) {
+                return Ok(Advance::Done);
+            }
+            if there != expected {
+                return if self.holds(store, reference, new).map_err(unknown)? {
+                    Ok(Advance::Done)
+                } else {
+                    Ok(Advance::Moved)
+                };
+            }
+            if !reported.accepted {
+                return match &reported.pushed {
+                    Err(failure) => Err(failure.clone()),
+                    Ok(()) => Ok(Advance::Refused(reported.words.clone())),
+                };
+            }
+            // A server that reads from replicas may lag behind its own word.
+            tries += 1;
+            if tries == TRIES {
+                return Err(Failure::new(
+                    Kind::Repository,
+                    "push-not-seen",
+                    format!("the server accepted the push, yet its {reference} is still where it was"),
+                )
+                .of(format!("repository {}", self.name)));
+            }
+            std::thread::sleep(Duration::from_millis(500 * u64::from(tries)));
+        }
+    }
+
+    /// Whether the server's `reference` holds `new` among its ancestors.
+    fn holds(&self, store: &Mutex<git2::Repository>, reference: &str, new: Oid) -> Result<bool, Failure> {
+        let heads = self.fetch(store, &[reference.to_owned()], 0)?;
+        let Some(there) = heads.get(reference) else { return Ok(false) };
+        let git = store.lock().unwrap_or_else(PoisonError::into_inner);
+        git.graph_descendant_of(*there, new)
+            .map_err(|e| failure("repository-unreadable", "cannot compare commits", &e))
+    }
+}
+
+/// A push as it was reported.
+struct Reported {
+    pushed: Result<(), Failure>,
+    accepted: bool,
+    words: String,
+}
+
+/// What was heard during a push.
+#[derive(Default)]
+struct Said {
+    sent: bool,
+    moved: bool,
+    /// The reference's own status: `Some(None)` is accepted.
+    status: Option<Option<String>>,
+    heard: Vec<u8>,
+}
+
+impl Said {
+    fn hear(&mut self, words: &[u8]) {
+        let room = WORDS.saturating_sub(self.heard.len()).min(words.len());
+        self.heard.extend_from_slice(&words[..room]);
+    }
+
+    /// The server's words: why it refused, then what its hooks printed.
+    fn words(&self) -> String {
+        let heard = String::from_utf8_lossy(&self.heard);
+        let lines = heard.split(['\n', '\r']).map(str::trim).filter(|l| !l.is_empty());
+        let status = self.status.iter().flatten().map(String::as_str);
+        let words: Vec<&str> = status.chain(lines).collect();
+        if words.is_empty() { "the server gave no reason".to_owned() } else { words.join("; ") }
+    }
+}
+
+fn listed(remote: &git2::Remote<'_>) -> Result<BTreeMap<String, Oid>, git2::Error> {
+    Ok(remote.list()?.iter().map(|head| (head.name().to_owned(), head.oid())).collect())
+}
+
+/// The wire for a URL's scheme, and the URL as it may be shown.
+fn wire(
+    text: &str,
+    config: &Config,
+    options: &Options,
+    folder: Option<PathBuf>,
+) -> Result<(String, Arc<dyn Wire>), Failure> {
+    let text = super::open::as_url(text).unwrap_or_else(|| text.to_owned());
+    let wrong = |why: String| Failure::input("repository-name", why).of("repository");
+    let url = Url::parse(&text).map_err(|e| wrong(format!("its URL cannot be read: {e}")))?;
+    let mut shown = url.clone();
+    // Cannot fail for URLs with a host; others are refused below.
+    let _ = shown.set_password(None);
+    let wire: Arc<dyn Wire> = match url.scheme() {
+        "http" | "https" => {
+            let _ = shown.set_username("");
+            Arc::new(Http::new(&url, config, &options.environment, folder, options.timeouts)?)
+        }
+        "ssh" => Arc::new(Ssh::new(
+            &url,
+            config,
+            &options.environment,
+            options.known_hosts.clone(),
+            options.timeouts,
+        )?),
+        other => return Err(wrong(format!("the scheme {other}:// is not supported"))),
+    };
+    Ok((shown.to_string(), wire))
+}
