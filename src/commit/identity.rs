@@ -114,6 +114,7 @@ mod tests {
         let mut config = git2::Repository::open_bare(dir.path()).unwrap().config().unwrap();
         config.set_str("user.name", "").unwrap();
         config.set_str("user.email", "config@x").unwrap();
+        let repository = Repository::open(&Target::Path(dir.path().into()), Options::default()).unwrap();
         let configured = Identity::resolve(&none, &env, &none, &repository);
         assert_eq!(configured.author.to_string(), "Expedite <config@x>");
 
