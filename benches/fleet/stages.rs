@@ -53,8 +53,7 @@ impl Fleet {
     }
 
     fn open(&self) -> Repository {
-        let options =
-            git::Options { create: true, branch: Some(BRANCH.into()), environment: Environment::default() };
+        let options = git::Options { create: true, branch: Some(BRANCH.into()), ..git::Options::default() };
         Repository::open(&Target::Path(self.deployed()), options).unwrap()
     }
 

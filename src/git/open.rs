@@ -153,6 +153,12 @@ impl Repository {
         &self.name
     }
 
+    /// The folder of a checkout's files; `None` for a bare repository and one on a server.
+    #[must_use]
+    pub fn root(&self) -> Option<PathBuf> {
+        self.lock().workdir().map(Path::to_path_buf)
+    }
+
     /// A value of git's configuration as the repository sees it; variables (`GIT_CONFIG_COUNT`) win, as
     /// in git. An empty value is a value.
     #[must_use]
