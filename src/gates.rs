@@ -4,21 +4,31 @@
 //! Adding a gate: its file (`ask` and `judge`), its row in [`GATES`], a passing and a holding case, a row in
 //! the README's table.
 
+pub mod approvals;
+pub mod attestation;
+pub mod checks;
 pub mod evidence;
+pub mod expression;
 pub mod opt_in;
 pub mod policy;
+pub mod proof;
 pub mod ready;
 pub mod soak;
 pub mod ssh_vote;
-pub mod unsupported;
+pub mod upstream;
 pub mod votes;
+pub mod vulnerabilities;
+pub mod window;
 
-use crate::model::evidence::{ArtifactFacts, Ask, Claim, Facts};
+use crate::model::evidence::{ArtifactFacts, Ask, Claim, Facts, RecordAsk};
 use crate::model::id::{Artifact, Digest};
+use crate::model::kitchen::KitchenSpec;
 use crate::model::time::Time;
 use crate::model::verdict::{GateName, Verdict};
 use crate::resolve::Case;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use votes::Electorate;
 
 /// One gate: what it needs to know, and what it says.
 pub struct Gate {
@@ -28,18 +38,43 @@ pub struct Gate {
     pub ask: fn(&Case) -> Vec<(Artifact, Claim)>,
     /// Its answer for the candidate of this Case.
     pub judge: fn(&Case, &Facts, &Context) -> Verdict,
+    /// Whether it cannot pass in this run, whatever a registry says: then nothing needs to be asked.
+    pub hopeless: fn(&Case, &Context) -> bool,
 }
 
 /// The gates, in the order in which a promotion passes them (`promotion.md`).
 pub const GATES: [Gate; 7] = [
-    Gate { name: GateName::Ready, ask: ready::ask, judge: ready::judge },
-    Gate { name: GateName::Upstream, ask: unsupported::ask, judge: unsupported::upstream },
-    Gate { name: GateName::Checks, ask: unsupported::ask, judge: unsupported::checks },
-    Gate { name: GateName::Approvals, ask: unsupported::ask, judge: unsupported::approvals },
-    Gate { name: GateName::Evidence, ask: evidence::ask, judge: evidence::judge },
-    Gate { name: GateName::Window, ask: unsupported::ask, judge: unsupported::window },
-    Gate { name: GateName::OptIn, ask: opt_in::ask, judge: opt_in::judge },
+    Gate { name: GateName::Ready, ask: ready::ask, judge: ready::judge, hopeless: ready_holds },
+    Gate {
+        name: GateName::Upstream,
+        ask: upstream::ask,
+        judge: upstream::judge,
+        hopeless: upstream::hopeless,
+    },
+    Gate { name: GateName::Checks, ask: checks::ask, judge: checks::judge, hopeless: never },
+    Gate {
+        name: GateName::Approvals,
+        ask: approvals::ask,
+        judge: approvals::judge,
+        hopeless: approvals::hopeless,
+    },
+    Gate { name: GateName::Evidence, ask: evidence::ask, judge: evidence::judge, hopeless: never },
+    Gate { name: GateName::Window, ask: window::ask, judge: window::judge, hopeless: window::hopeless },
+    Gate { name: GateName::OptIn, ask: opt_in::ask, judge: opt_in::judge, hopeless: opt_in_holds },
 ];
+
+/// For a gate that only a registry can answer.
+fn never(_case: &Case, _context: &Context) -> bool {
+    false
+}
+
+fn ready_holds(case: &Case, context: &Context) -> bool {
+    !ready::judge(case, &Facts::default(), context).is_passed()
+}
+
+fn opt_in_holds(case: &Case, context: &Context) -> bool {
+    !opt_in::judge(case, &Facts::default(), context).is_passed()
+}
 
 /// What every gate may look at besides the Case and the Facts.
 #[derive(Debug, Clone)]
@@ -52,6 +87,29 @@ pub struct Context {
     pub argocd_namespace: String,
     /// `argocd.requireObservation`.
     pub require_observation: bool,
+    /// Whether the repository keeps signed records; without (`--no-records`) history is taken at its word.
+    pub records: bool,
+    /// Who may vote.
+    pub electorate: Arc<Electorate>,
+}
+
+impl Context {
+    /// The settings' defaults, at `now`, with the Kitchen's approvers.
+    #[must_use]
+    pub fn new(now: Time, kitchen: Option<&KitchenSpec>) -> Self {
+        let electorate = match kitchen {
+            Some(kitchen) => Electorate::new(kitchen.approval_trust, &kitchen.approvers),
+            None => Electorate::default(),
+        };
+        Self {
+            now,
+            trust: None,
+            argocd_namespace: "argocd".into(),
+            require_observation: false,
+            records: true,
+            electorate: Arc::new(electorate),
+        }
+    }
 }
 
 /// Everything that has to be fetched, each artifact once. What is deployed or waits, and has a kept verdict
@@ -67,6 +125,24 @@ pub fn asks(cases: &[Case], context: &Context) -> Vec<Ask> {
     all.into_iter().map(|(artifact, claims)| Ask { artifact, claims }).collect()
 }
 
+/// The records of the repository that have to be read and verified: those of upstream stages, and those of
+/// this Order's earlier runs of the candidate.
+#[must_use]
+pub fn record_asks(cases: &[Case], context: &Context) -> BTreeSet<RecordAsk> {
+    if !context.records {
+        return BTreeSet::new();
+    }
+    let mut all = BTreeSet::new();
+    for case in cases.iter().filter(|case| case.candidate.is_some()) {
+        let own = case.serving.iter().map(|serving| (&case.order, serving));
+        let stages = case.stages.iter().filter_map(|s| s.serving.as_ref().map(|serving| (&s.order, serving)));
+        for (order, serving) in own.chain(stages) {
+            all.extend(proof::asks(order, &serving.status.history));
+        }
+    }
+    all
+}
+
 fn claims(case: &Case, context: &Context) -> Vec<(Artifact, Claim)> {
     let Some(candidate) = &case.candidate else {
         let Some(deployed) = &case.deployed else { return Vec::new() };
@@ -76,10 +152,7 @@ fn claims(case: &Case, context: &Context) -> Vec<(Artifact, Claim)> {
         }
         return evidence::basics(&deployed.artifact, &case.order);
     };
-    let held_anyway = GATES
-        .iter()
-        .filter(|gate| (gate.ask)(case).is_empty())
-        .any(|gate| !(gate.judge)(case, &Facts::default(), context).is_passed());
+    let held_anyway = GATES.iter().any(|gate| (gate.hopeless)(case, context));
     if held_anyway && evidence::kept(case, &candidate.artifact, context.trust).is_some() {
         return Vec::new();
     }

@@ -132,6 +132,17 @@ impl Case {
         })
     }
 
+    /// Whether this digest was healthy here before, by the Serving's history: a claim, for the gates to prove.
+    #[must_use]
+    pub fn was_healthy_here(&self, artifact: &Artifact) -> bool {
+        let here = self.place.as_ref().map(|p| &p.name);
+        self.serving.iter().flat_map(|s| &s.status.history).any(|entry| {
+            entry.digest == artifact.digest
+                && entry.first_healthy_time.is_some()
+                && entry.environment.as_ref().is_none_or(|e| Some(e) == here)
+        })
+    }
+
     /// Whether what is deployed was promoted in the Environment that the Order names now.
     #[must_use]
     pub fn at_home(&self) -> bool {

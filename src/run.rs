@@ -142,10 +142,10 @@ pub fn decide(
     let cases = resolve::cases(&world, &gitops, &setup.argocd_namespace);
     let ring = KeyRing::read(world.kitchen.as_ref().map_or(&KitchenSpec::default(), |k| &k.object.spec));
     let context = Context {
-        now: setup.now,
         trust: ring.state().fingerprint,
         argocd_namespace: setup.argocd_namespace.clone(),
         require_observation: setup.require_observation,
+        ..Context::new(setup.now, world.kitchen.as_ref().map(|k| &k.object.spec))
     };
     let asks = gates::asks(&cases, &context);
     if !asks.is_empty() {

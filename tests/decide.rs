@@ -243,7 +243,7 @@ fn evidence_that_is_missing_invalid_or_unread_holds_by_its_own_name() {
 }
 
 #[test]
-fn a_gate_that_this_build_does_not_have_holds_by_name() {
+fn a_configured_gate_without_what_it_asks_for_holds_by_name() {
     let gate = |order_spec: &str| {
         let mut sim = shop(order_spec);
         sim.preparation("shop/podinfo", "p1", 1);
@@ -251,7 +251,8 @@ fn a_gate_that_this_build_does_not_have_holds_by_name() {
         (waits(&plan), sim.deployed("shop/podinfo"))
     };
     let with = |gate: &str| format!("{{environment: production, promotion: {{mode: Automatic, {gate}}}}}");
-    assert_eq!(gate(&with("upstream: [{order: dev/podinfo}]")), (GateName::Upstream, None));
+    let unknown = gate(&with("upstream: [{order: dev/podinfo}]"));
+    assert_eq!(unknown, (GateName::Ready, None), "an upstream that does not exist is an input error");
     assert_eq!(
         gate(&with("approvals: {requiredApprovals: 1, allowedGroups: [platform]}")),
         (GateName::Approvals, None)

@@ -45,6 +45,8 @@ pub struct Sim {
     pub options: Options,
     pub trust: Digest,
     pub asked: usize,
+    /// Whether history must be proven by signed records.
+    pub records: bool,
 }
 
 impl Default for Sim {
@@ -59,6 +61,7 @@ impl Default for Sim {
             options: Options::default(),
             trust: Digest::of(b"trust"),
             asked: 0,
+            records: false,
         }
     }
 }
@@ -171,12 +174,8 @@ impl Sim {
     }
 
     pub fn context(&self) -> Context {
-        Context {
-            now: self.now,
-            trust: Some(self.trust),
-            argocd_namespace: "argocd".into(),
-            require_observation: false,
-        }
+        let kitchen = self.world.kitchen.as_ref().map(|k| &k.object.spec);
+        Context { trust: Some(self.trust), records: self.records, ..Context::new(self.now, kitchen) }
     }
 
     pub fn plan(&mut self) -> Plan {
