@@ -97,12 +97,8 @@ impl Fleet {
         let cases = resolve::cases(&world, &gitops, "argocd");
         lap("resolve");
         let ring = KeyRing::read(&world.kitchen.as_ref().unwrap().object.spec);
-        let context = Context {
-            now: now(),
-            trust: ring.state().fingerprint,
-            argocd_namespace: "argocd".into(),
-            require_observation: false,
-        };
+        let kitchen = world.kitchen.as_ref().map(|k| &k.object.spec);
+        let context = Context { trust: ring.state().fingerprint, ..Context::new(now(), kitchen) };
         let asks = gates::asks(&cases, &context);
         lap("gates: what to ask");
         let facts = proven(&asks, &ring);
