@@ -206,11 +206,12 @@ impl<'a> Edit<'a> {
         let Some(found) = value.text() else {
             return Err(self.cannot(value, FIELD, "it must be a string"));
         };
+        let found = if value.value().is_null() { "" } else { found };
         if found == name {
             return Ok(self);
         }
         let written = &self.text[value.start..value.end];
-        let range = if found.is_empty() && !written.starts_with(['"', '\'', '~']) {
+        let range = if written.is_empty() {
             let Some(colon) = self.text[key.end..].find(':') else {
                 return Err(self.cannot(value, FIELD, "its colon is not found"));
             };
@@ -261,63 +262,88 @@ impl<'a> Edit<'a> {
         Ok(self.change(range, text, &["status"], status))
     }
 
-    /// `status:` with the text of every member that did not change.
+    /// `status:` with the text of everything in it that did not change.
     fn status_text(&self, old: &Node, status: &Value, end: usize) -> String {
         let mut text = String::new();
-        let map = match status {
-            Value::Object(map) if !map.is_empty() && self.block(old, "status").is_ok() => map,
-            _ => {
-                emit::entry(&mut text, "status", status, 0);
-                return text;
+        match status {
+            Value::Object(map) if !map.is_empty() && self.is_by_lines(old) => {
+                text.push_str("status:\n");
+                self.mapping_text(&mut text, old, map, end);
             }
-        };
-        let indent = old.entries().first().map_or(2, |(key, _)| key.column);
-        text.push_str("status:\n");
-        for (key, value) in map {
-            let members = old.entries();
-            let member = members.iter().position(|(k, _)| k.text() == Some(key));
-            let Some(i) = member else {
-                emit::entry(&mut text, key, value, indent);
-                continue;
-            };
-            let node = &members[i].1;
-            let upto = members.get(i + 1).map_or(end, |(next, _)| self.line_start(next.start));
-            if &node.value() == value {
-                self.copy(&mut text, self.line_start(members[i].0.start)..upto);
-            } else if let (Value::Array(items), Some(starts)) = (value, self.item_starts(node)) {
-                self.list_text(&mut text, key, items, (node, &starts, upto), indent);
-            } else {
-                emit::entry(&mut text, key, value, indent);
-            }
+            _ => emit::entry(&mut text, "status", status, 0),
         }
         text
     }
 
-    /// A list with the text of every item that did not change.
-    fn list_text(
-        &self,
-        text: &mut String,
-        key: &str,
-        items: &[Value],
-        (node, starts, end): (&Node, &[usize], usize),
-        indent: usize,
-    ) {
-        let Kind::Sequence { items: old, .. } = &node.kind else { return };
-        if items.is_empty() {
-            return emit::entry(text, key, &json!([]), indent);
-        }
-        let dash = self.text[starts[0]..].bytes().take_while(|b| *b == b' ').count();
-        text.push_str(&format!("{}{}:\n", " ".repeat(indent), emit::scalar(key)));
-        let mut used = vec![false; old.len()];
-        for item in items {
-            match (0..old.len()).find(|&i| !used[i] && &old[i].value() == item) {
-                Some(i) => {
-                    used[i] = true;
-                    self.copy(text, starts[i]..starts.get(i + 1).copied().unwrap_or(end));
+    /// The members of `map` at the column of the old ones, each as it was written where it is the same.
+    fn mapping_text(&self, text: &mut String, old: &Node, map: &Map<String, Value>, end: usize) {
+        let members = old.entries();
+        let indent = members.first().map_or(2, |(key, _)| key.column);
+        for (name, value) in map {
+            let Some(i) = members.iter().position(|(key, _)| key.text() == Some(name)) else {
+                emit::entry(text, name, value, indent);
+                continue;
+            };
+            let (key, node) = &members[i];
+            let upto = members.get(i + 1).map_or(end, |(next, _)| self.line_start(next.start));
+            if &node.value() == value {
+                text.push_str(&" ".repeat(indent));
+                self.copy(text, key.start..upto);
+                continue;
+            }
+            match value {
+                Value::Object(map) if !map.is_empty() && self.is_by_lines(node) => {
+                    text.push_str(&format!("{}{}:\n", " ".repeat(indent), emit::scalar(name)));
+                    self.mapping_text(text, node, map, upto);
                 }
-                None => emit::element(text, item, dash),
+                Value::Array(items) if !items.is_empty() => match self.item_starts(node) {
+                    Some(starts) => {
+                        text.push_str(&format!("{}{}:\n", " ".repeat(indent), emit::scalar(name)));
+                        self.list_text(text, node, items, &starts, upto);
+                    }
+                    None => emit::entry(text, name, value, indent),
+                },
+                _ => emit::entry(text, name, value, indent),
             }
         }
+    }
+
+    /// The items at the column of the old ones, each as it was written where it is the same.
+    fn list_text(&self, text: &mut String, node: &Node, items: &[Value], starts: &[usize], end: usize) {
+        let Kind::Sequence { items: old, .. } = &node.kind else { return };
+        let dash = self.text[starts[0]..].bytes().take_while(|b| *b == b' ').count();
+        let mut used = vec![false; old.len()];
+        let mut take = |wanted: &dyn Fn(&Value) -> bool| {
+            let found = (0..old.len()).find(|&i| !used[i] && wanted(&old[i].value()))?;
+            used[found] = true;
+            Some(found)
+        };
+        let equal: Vec<Option<usize>> = items.iter().map(|item| take(&|o| o == item)).collect();
+        for (item, equal) in items.iter().zip(equal) {
+            let upto = |i: usize| starts.get(i + 1).copied().unwrap_or(end);
+            if let Some(i) = equal {
+                self.copy(text, starts[i]..upto(i));
+                continue;
+            }
+            match (item, take(&|o| o.is_object() && status::same(o, item))) {
+                (Value::Object(map), Some(i)) if self.is_by_lines(&old[i]) => {
+                    let start = text.len();
+                    self.mapping_text(text, &old[i], map, upto(i));
+                    text.replace_range(start + dash..=start + dash, "-");
+                }
+                _ => emit::element(text, item, dash),
+            }
+        }
+    }
+
+    /// Whether a node is a block mapping with each key first on its line (a list item's behind its dash).
+    fn is_by_lines(&self, node: &Node) -> bool {
+        let Kind::Mapping { flow: false, entries } = &node.kind else { return false };
+        entries.iter().enumerate().all(|(i, (key, _))| {
+            let before = self.text[self.line_start(key.start)..key.start].trim_start_matches(' ');
+            before.is_empty()
+                || (i == 0 && before.strip_prefix('-').is_some_and(|b| b.bytes().all(|b| b == b' ')))
+        })
     }
 
     /// Where the lines of a block sequence's items begin; `None` where they cannot be taken line by line.
@@ -366,13 +392,19 @@ impl<'a> Edit<'a> {
     /// Applies the edits, from the back, with the file's own line ends, and reads the result back.
     fn finish(mut self) -> Result<String, Failure> {
         let crlf = self.text.split_once('\n').is_some_and(|(first, _)| first.ends_with('\r'));
-        self.changes.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
         let mut text = self.text.to_owned();
+        let end = text.len();
+        if !text.ends_with('\n') && self.changes.iter().any(|(range, _)| range.start == end) {
+            text.push_str(if crlf { "\r\n" } else { "\n" });
+        }
+        let tail = text.len();
+        // From the back; of two at one place the later stands behind, so it goes in first.
+        self.changes.reverse();
+        self.changes.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
         for (range, new) in &self.changes {
             let new = if crlf { new.replace('\n', "\r\n") } else { new.clone() };
-            let unended = range.start == text.len() && !text.is_empty() && !text.ends_with('\n');
-            let gap = if unended { if crlf { "\r\n" } else { "\n" } } else { "" };
-            text.replace_range(range.clone(), &format!("{gap}{new}"));
+            let range = if range.start == end { tail..tail } else { range.clone() };
+            text.replace_range(range, &new);
         }
         if !self.changes.is_empty() {
             check(&text, &self.wanted, self.path)?;

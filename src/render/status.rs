@@ -70,7 +70,9 @@ fn merge_lists(raw: &[Value], old: &[Value], new: &[Value]) -> Vec<Value> {
     items.collect()
 }
 
-fn same(a: &Value, b: &Value) -> bool {
+/// Whether two mappings are about the same thing.
+#[must_use]
+pub fn same(a: &Value, b: &Value) -> bool {
     IDENTITY.iter().all(|key| a.get(key) == b.get(key))
 }
 

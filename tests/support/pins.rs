@@ -100,7 +100,11 @@ pub fn repository(files: &[(&str, &str, Option<&str>)]) -> GitOps {
 /// A Serving's file, read as the loader reads it.
 pub fn serving_file(order: &str, text: &str) -> expedite::model::world::ServingFile {
     let order = OrderRef::parse(order).unwrap();
-    let serving = serde_yaml::from_str(text)
+    let mut value: serde_yaml::Value = serde_yaml::from_str(text).unwrap();
+    if value["status"].is_null() {
+        value.as_mapping_mut().unwrap().remove("status");
+    }
+    let serving = serde_yaml::from_value(value)
         .map(Arc::new)
         .map_err(|e| expedite::error::Failure::input("wrong", e.to_string()));
     expedite::model::world::ServingFile {
