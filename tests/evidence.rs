@@ -7,6 +7,8 @@
 mod approvals;
 #[path = "evidence/artifacts.rs"]
 mod artifacts;
+#[path = "evidence/attached.rs"]
+mod attached;
 #[path = "support/harness.rs"]
 mod harness;
 #[path = "evidence/interop.rs"]

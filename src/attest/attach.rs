@@ -1,15 +1,21 @@
 //! Attaching bundles to artifacts as OCI referrers, once however often it is asked.
 
 use crate::attest::record::artifact_type;
-use crate::error::Failure;
+use crate::error::{Failure, Kind};
+use crate::evidence::answer::{Answer, Descriptor, Reference};
+use crate::evidence::artifact;
 use crate::evidence::envelope::{self, BUNDLE};
 use crate::evidence::gather::PREDICATE_TYPE;
-use crate::evidence::keys::KeyRing;
+use crate::evidence::keys::{KeyRing, PublicKey};
+use crate::evidence::registry::{self, AttachError, Registries, Writer};
 use crate::evidence::statement;
-use crate::model::id::Digest;
+use crate::model::evidence::Unread;
+use crate::model::id::{Artifact, Digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bytes::Bytes;
 use serde_json::{Map, Value, json};
+use std::time::Duration;
 
 /// Annotation that says when something was made; for a record, by its own word.
 pub const CREATED: &str = "org.opencontainers.image.created";
@@ -22,6 +28,12 @@ const EMPTY: &[u8] = b"{}";
 const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 /// Bundles below this size are embedded in the layer's descriptor as well, which spares readers a request.
 const EMBED: usize = 64 << 10;
+/// docker-registry 2.8 answers 400 (DIGEST_INVALID) while another run puts the very same manifest or list; then
+/// it is put again.
+const TRIES: u32 = 4;
+const PAUSE: Duration = Duration::from_millis(100);
+/// Largest record that is compared with ours.
+const RECORD_CAP: u64 = 8 << 20;
 
 /// The manifest that a referrer points to: media type, digest and size as they are in the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,4 +111,130 @@ impl Attachment {
             blobs: vec![EMPTY.to_vec(), bundle.to_vec()],
         })
     }
+}
+
+/// What became of a record that was to be attached. Either way it is found on the artifact afterwards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Attached {
+    /// It was not there before; the digest of its manifest.
+    New(Digest),
+    /// An equal one is attached: the same bytes, or the same statement signed by the same key. The digest of
+    /// its manifest.
+    Already(Digest),
+}
+
+impl Attached {
+    /// The manifest that holds the record.
+    #[must_use]
+    pub fn digest(self) -> Digest {
+        match self {
+            Self::New(digest) | Self::Already(digest) => digest,
+        }
+    }
+}
+
+/// Attaches a bundle to `artifact`, unless an equal one is attached. `key` is the job's own: a signer whose
+/// signatures differ from time to time (a KMS) makes other bytes of the same statement, and those are not
+/// attached twice.
+///
+/// # Errors
+/// Unread: the artifact is gone, or the registry did not take the record or does not list it. Input: the bundle
+/// is not about the artifact.
+pub async fn attach(
+    writer: &Writer,
+    registries: &Registries,
+    artifact: &Artifact,
+    bundle: &[u8],
+    key: &PublicKey,
+) -> Result<Attached, Failure> {
+    let failed = |code: &'static str, why: String| {
+        Failure::new(Kind::Unread, code, why)
+            .of(format!("record for {artifact}"))
+            .hint("it is kept in the repository; the next run tries again")
+    };
+    let unread = |u: &Unread| failed("record-not-attached", format!("{}: {}", u.request, u.why));
+    let reference = Reference::Digest(artifact.digest);
+    let subject = match registries.manifest(&artifact.repository, &reference).await {
+        Answer::Found(manifest) => Subject {
+            media_type: manifest.media_type,
+            digest: manifest.digest,
+            size: manifest.bytes.len() as u64,
+        },
+        Answer::Absent => {
+            return Err(failed("artifact-gone", "the artifact is not in the registry any more".into()));
+        }
+        Answer::Unread(why) => return Err(unread(&why)),
+    };
+    let attachment = Attachment::of(bundle, &subject)?;
+    if let Some(digest) = equal(registries, artifact, bundle, &attachment, key).await {
+        return Ok(Attached::Already(digest));
+    }
+    let blobs: Vec<_> = attachment.blobs.iter().map(|b| (Digest::of(b), Bytes::copy_from_slice(b))).collect();
+    let mut tries = 1;
+    let written = loop {
+        let written = writer
+            .attach(&artifact.repository, &artifact.digest, &attachment.manifest, &attachment.digest, &blobs)
+            .await;
+        match &written {
+            Err(AttachError::Failed(why) | AttachError::NotListed(why))
+                if why.status == Some(400) && tries < TRIES =>
+            {
+                tokio::time::sleep(PAUSE * tries).await;
+                tries += 1;
+            }
+            Ok(_) | Err(_) => break written,
+        }
+    };
+    match written {
+        Ok(registry::Attached::New) => Ok(Attached::New(attachment.digest)),
+        Ok(registry::Attached::Already) => Ok(Attached::Already(attachment.digest)),
+        Err(AttachError::SubjectGone(_)) => {
+            Err(failed("artifact-gone", "the artifact is not in the registry any more".into()))
+        }
+        Err(AttachError::Failed(why)) => Err(unread(&why)),
+        Err(
+            why
+            @ (AttachError::NotListed(_) | AttachError::NotAnIndex { .. } | AttachError::Contended { .. }),
+        ) => Err(failed("record-not-listed", why.to_string())),
+        Err(why @ AttachError::Inconsistent(_)) => {
+            Err(Failure::new(Kind::Internal, "record-manifest", why.to_string()))
+        }
+    }
+}
+
+/// An attached record that is equal to this one. Hints choose what is read; what cannot be read is not equal,
+/// and then at worst a second copy is attached.
+async fn equal(
+    registries: &Registries,
+    artifact: &Artifact,
+    bundle: &[u8],
+    ours: &Attachment,
+    key: &PublicKey,
+) -> Option<Digest> {
+    let listed = registries.referrers(&artifact.repository, &artifact.digest).await;
+    let mut likely: Vec<&Descriptor> = listed.entries.iter().map(|(_, d)| d).collect();
+    if likely.iter().any(|d| d.digest == ours.digest) {
+        return Some(ours.digest);
+    }
+    let ours_says = |name: &str| ours.annotations.iter().find(|(n, _)| *n == name).map(|(_, v)| v);
+    likely.retain(|d| {
+        let may = |name: &str| d.annotations.get(name).is_none_or(|v| Some(v) == ours_says(name));
+        may(PREDICATE_TYPE) && may(CREATED)
+    });
+    likely.sort_by_key(|d| d.digest);
+    let payload = envelope::signed_payload(bundle, key)?;
+    for descriptor in likely {
+        let reference = Reference::Digest(descriptor.digest);
+        let Answer::Found(manifest) = registries.manifest(&artifact.repository, &reference).await else {
+            continue;
+        };
+        let Some(layer) = artifact::only_bundle(&manifest) else { continue };
+        let read = registries.blob(&artifact.repository, &layer, RECORD_CAP).await;
+        if let Answer::Found(bytes) = read
+            && envelope::signed_payload(&bytes, key).is_some_and(|p| p == payload)
+        {
+            return Some(descriptor.digest);
+        }
+    }
+    None
 }

@@ -5,7 +5,7 @@
 //! top of that tar are read: an artifact with everything in a subfolder syncs green with no objects.
 
 use crate::evidence::answer::{Descriptor, Manifest};
-use crate::evidence::envelope::clip;
+use crate::evidence::envelope::{BUNDLE_PREFIX, clip};
 use crate::evidence::json;
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
@@ -58,6 +58,14 @@ pub(crate) fn image(manifest: &Manifest) -> Result<Image, String> {
         return Err("its manifest has `manifests` as an index has: it could be read as either".into());
     }
     Ok(image)
+}
+
+/// The bundle in a referrer's manifest, where there is exactly one.
+#[must_use]
+pub fn only_bundle(manifest: &Manifest) -> Option<Descriptor> {
+    let layers = image(manifest).ok()?.layers?;
+    let mut bundles = layers.into_iter().filter(|d| d.media_type.starts_with(BUNDLE_PREFIX));
+    bundles.next().filter(|_| bundles.next().is_none())
 }
 
 /// The one content layer of an artifact.

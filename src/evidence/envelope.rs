@@ -2,7 +2,7 @@
 //! Nothing here looks inside the payload.
 
 use crate::evidence::json;
-use crate::evidence::keys::{KeyRing, TrustedKey};
+use crate::evidence::keys::{KeyRing, PublicKey, TrustedKey};
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -124,6 +124,17 @@ pub fn open_bundle<'r>(bytes: &[u8], ring: &'r KeyRing) -> Result<Opened<'r>, St
         1 => open(envelope, Some(&hint), ring),
         n => Err(format!("a bundle has exactly one signature, this one {n}")),
     }
+}
+
+/// The payload of a bundle that `key` signed; `None`: it is no such bundle.
+#[must_use]
+pub fn signed_payload(bundle: &[u8], key: &PublicKey) -> Option<Vec<u8>> {
+    let bundle: Bundle = json::strict(bundle).ok()?;
+    let envelope = bundle.dsse_envelope?;
+    let payload = decode_payload(&envelope).ok()?;
+    let message = pae(&envelope.payload_type, &payload);
+    let [signature] = envelope.signatures.as_slice() else { return None };
+    key.verifies(&message, &decode_base64(&signature.sig)?).then_some(payload)
 }
 
 /// Opens a DSSE envelope as in a `.att` layer: any of its signatures may be the right one.

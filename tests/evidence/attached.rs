@@ -1,0 +1,220 @@
+//! Attaching (cases 72 and 73), and that real cosign, oras and crane find and verify what we attach.
+
+use crate::interop::{Cosign, make_key, plain_http, push};
+use crate::peers::peer;
+use crate::records::promotion;
+use crate::servers::{self, Server};
+use crate::signing::{ALL_ROLES, Key, kitchen, usable};
+use crate::{ask, proven};
+use expedite::attest::attach::{Attached, attach};
+use expedite::attest::key::Signer;
+use expedite::attest::record::Record;
+use expedite::attest::sign::{Signed, sign};
+use expedite::error::Failure;
+use expedite::evidence::gather::{GatherOptions, gather_blocking, runtime};
+use expedite::evidence::registry::{Registries, Writer};
+use expedite::model::evidence::{Ask, Claim};
+use expedite::model::id::Artifact;
+use sigstore::crypto::SigningScheme;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+fn put(
+    registries: &Registries,
+    artifact: &Artifact,
+    signed: &Signed,
+    signer: &Signer,
+) -> Result<Attached, Failure> {
+    let writer = Writer::new(registries);
+    runtime().unwrap().block_on(attach(&writer, registries, artifact, &signed.bundle, signer.public_key()))
+}
+
+fn two_servers() -> Option<[Server; 2]> {
+    Some([servers::refreg()?, servers::docker_registry()?])
+}
+
+#[test]
+fn case_72_attached_once_however_often_and_by_however_many() {
+    let folder = tempfile::tempdir().unwrap();
+    let (Some(oras), Some(servers)) = (peer("oras"), two_servers()) else { return };
+    let key = Key::p256();
+    let signer = Signer::from_pem(&key.private_pem(), None).unwrap();
+    let ring = usable(&kitchen(&[("job", key.public_pem(), ALL_ROLES)]));
+    for server in &servers {
+        let (artifact, _) = push(&oras, folder.path(), server, "shop/podinfo");
+        let registries = plain_http(server);
+        let signed = sign(&promotion(), &artifact, &signer).unwrap();
+        let first = put(&registries, &artifact, &signed, &signer).unwrap();
+        assert!(matches!(first, Attached::New(_)));
+        assert_eq!(put(&registries, &artifact, &signed, &signer).unwrap(), Attached::Already(first.digest()));
+
+        // Another statement, by two runs at once; then both again.
+        let mut other = promotion();
+        let Record::Promotion(body) = &mut other else { panic!() };
+        body.environment = expedite::model::id::EnvironmentName::parse("staging").unwrap();
+        let other = sign(&other, &artifact, &signer).unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| put(&plain_http(server), &artifact, &other, &signer).unwrap());
+            }
+        });
+        let claims = [Claim::Records].into();
+        let asks = [Ask { artifact: artifact.clone(), claims }];
+        let registries = plain_http(server);
+        let facts =
+            gather_blocking(&runtime().unwrap(), &asks, &ring, &registries, &GatherOptions::default());
+        let records = proven(facts.artifacts[&artifact].records.clone().unwrap());
+        let mut found: Vec<_> = records.iter().map(|r| r.blob).collect();
+        let mut written = vec![signed.digest, other.digest];
+        found.sort();
+        written.sort();
+        assert_eq!(found, written);
+        // Embedded in the descriptors: one request per record, and the list.
+        let asked = registries.requests().len();
+        assert!(asked <= 5, "{asked} requests: {:?}", registries.requests());
+    }
+}
+
+#[test]
+fn the_same_statement_with_another_signature_is_not_attached_twice() {
+    let folder = tempfile::tempdir().unwrap();
+    let (Some(oras), Some(server)) = (peer("oras"), servers::refreg()) else { return };
+    let (artifact, _) = push(&oras, folder.path(), &server, "shop/podinfo");
+    let key = Key::p256();
+    let signer = Signer::from_pem(&key.private_pem(), None).unwrap();
+    let signed = sign(&promotion(), &artifact, &signer).unwrap();
+    // As a KMS signs: with a new nonce each time.
+    let payload = promotion().statement(&artifact).unwrap();
+    let random = crate::signing::bundle_of(
+        crate::signing::envelope_of(
+            crate::signing::IN_TOTO,
+            &payload,
+            vec![crate::signing::signature(&key, crate::signing::IN_TOTO, &payload)],
+        ),
+        &key.hint(),
+    );
+    let random = random.to_string().into_bytes();
+    assert_ne!(random, signed.bundle);
+    let random = Signed { digest: expedite::model::id::Digest::of(&random), bundle: random };
+    let registries = plain_http(&server);
+    let first = put(&registries, &artifact, &random, &signer).unwrap();
+    assert_eq!(put(&registries, &artifact, &signed, &signer).unwrap(), Attached::Already(first.digest()));
+    // By another key it is another record.
+    let other = Signer::from_pem(&Key::p256().private_pem(), None).unwrap();
+    let again = sign(&promotion(), &artifact, &other).unwrap();
+    assert!(matches!(put(&registries, &artifact, &again, &other).unwrap(), Attached::New(_)));
+}
+
+#[test]
+fn case_73_an_artifact_that_is_gone() {
+    let Some(servers) = two_servers() else { return };
+    let key = Key::p256();
+    let signer = Signer::from_pem(&key.private_pem(), None).unwrap();
+    for server in &servers {
+        let text = format!("oci://{}/shop/podinfo@sha256:{}", server.address, "0".repeat(64));
+        let artifact = Artifact::parse(&text).unwrap();
+        let signed = sign(&promotion(), &artifact, &signer).unwrap();
+        let why = put(&plain_http(server), &artifact, &signed, &signer).unwrap_err();
+        assert_eq!(why.code, "artifact-gone", "{why}");
+    }
+}
+
+#[test]
+fn records_are_attached_to_image_layouts() {
+    let shelf = crate::shelf::Shelf::new();
+    let artifact = shelf.artifact("kind: A");
+    let key = Key::p256();
+    let signer = Signer::from_pem(&key.private_pem(), None).unwrap();
+    let ring = usable(&kitchen(&[("job", key.public_pem(), ALL_ROLES)]));
+    let signed = sign(&promotion(), &artifact, &signer).unwrap();
+    let registries = shelf.registries();
+    assert!(matches!(put(&registries, &artifact, &signed, &signer).unwrap(), Attached::New(_)));
+    assert!(matches!(put(&registries, &artifact, &signed, &signer).unwrap(), Attached::Already(_)));
+    let records = proven(ask(&shelf, &ring, &artifact, &[Claim::Records]).records.unwrap());
+    assert_eq!((records.len(), records[0].blob), (1, signed.digest));
+}
+
+/// Records by a key file that cosign made and by an Ed25519 key, read by both cosigns from both registries.
+#[test]
+fn cosign_oras_and_crane_read_what_we_write() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    let (Some(oras), Some(crane), Some(v3), Some(v2)) =
+        (peer("oras"), peer("crane"), Cosign::new("cosign3", home), Cosign::new("cosign2", home))
+    else {
+        return;
+    };
+    let Some(servers) = two_servers() else { return };
+    v3.run(&["trusted-root", "create", "--out", "root.json"]);
+    let cosign_key = make_key(&v3, SigningScheme::ECDSA_P256_SHA256_ASN1);
+    let ed25519 = Key::of(SigningScheme::ED25519);
+    let signers = [
+        (
+            "p256",
+            Signer::from_pem(&fs::read_to_string(&cosign_key.file).unwrap(), Some("")).unwrap(),
+            cosign_key.public,
+        ),
+        ("ed25519", Signer::from_pem(&ed25519.private_pem(), None).unwrap(), ed25519.public_pem()),
+    ];
+    for (server, lists_types) in servers.iter().zip([&false, &true]) {
+        for (name, signer, public) in &signers {
+            let (artifact, reference) = push(&oras, home, server, &format!("shop/{name}"));
+            let promoted = sign(&promotion(), &artifact, signer).unwrap();
+            let records = [crate::records::seal(), promotion(), crate::records::deployment(&promoted)];
+            let registries = plain_http(server);
+            for record in &records {
+                let signed = sign(record, &artifact, signer).unwrap();
+                put(&registries, &artifact, &signed, signer).unwrap();
+            }
+            let key = home.join(format!("{name}.pub"));
+            fs::write(&key, public).unwrap();
+            for record in &records {
+                for cosign in [&v3, &v2] {
+                    verify_attestation(cosign, &key, record.predicate_type(), &reference);
+                }
+            }
+            let listed = run(&oras, home, &["discover", "--plain-http", "--format", "json", &reference]);
+            for record in &records {
+                assert!(listed.contains(record.predicate_type()), "{listed}");
+            }
+            // refreg lists the config's type as the artifact's (case 47).
+            let told = if *lists_types { records.len() } else { 0 };
+            assert_eq!(listed.matches("\"application/vnd.kokumi.").count(), told, "{listed}");
+            let listed: serde_json::Value = serde_json::from_str(&listed).unwrap();
+            let digest = listed["referrers"][0]["digest"].as_str().unwrap();
+            let place = format!("{}/shop/{name}@{digest}", server.address);
+            let manifest = run(&crane, home, &["manifest", "--insecure", &place]);
+            assert!(manifest.contains("dev.sigstore.bundle.predicateType"), "{manifest}");
+        }
+    }
+}
+
+#[track_caller]
+fn verify_attestation(cosign: &Cosign, key: &Path, kind: &str, reference: &str) {
+    let mut arguments = vec!["verify-attestation", "--key", key.to_str().unwrap(), "--insecure-ignore-tlog"];
+    arguments.extend(["--allow-http-registry", "--type", kind]);
+    if cosign.name == "cosign2" {
+        arguments.extend(["--trusted-root", "root.json"]);
+    }
+    arguments.push(reference);
+    cosign.run(&arguments);
+    // It says no where it should: another key.
+    let stranger = key.with_file_name("stranger.pub");
+    fs::write(&stranger, Key::p256().public_pem()).unwrap();
+    arguments[2] = stranger.to_str().unwrap();
+    assert!(!cosign.command(&arguments).output().unwrap().status.success(), "{} {arguments:?}", cosign.name);
+}
+
+#[track_caller]
+fn run(program: &Path, home: &Path, arguments: &[&str]) -> String {
+    let output = Command::new(program)
+        .args(arguments)
+        .current_dir(home)
+        .env_clear()
+        .env("HOME", home)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
