@@ -138,7 +138,7 @@ pub struct Init {
     /// URL by which Argo CD reads this repository [default: that of the remote origin]
     #[arg(long, value_name = "URL")]
     pub url: Option<String>,
-    /// Registry that the Secret is for, host[:port]
+    /// Registry that the Secret is for: HOST or HOST:PORT
     #[arg(long, value_name = "HOST", default_value = "registry.example.com")]
     pub registry: String,
     /// Argo CD's namespace

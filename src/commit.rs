@@ -36,7 +36,7 @@ pub enum Outcome {
 /// A commit as it is to be made.
 #[derive(Debug, Clone, Copy)]
 pub struct Proposal<'a> {
-    /// As [`message`] builds it.
+    /// As [`message()`] builds it.
     pub message: &'a str,
     /// Author and committer.
     pub identity: &'a Identity,
@@ -59,7 +59,7 @@ pub fn write(
     push::write(repository, base, changes, proposal)
 }
 
-/// The changes that have no place in the snapshot's tree, each with its reason; [`write`] refuses them.
+/// The changes that have no place in the snapshot's tree, each with its reason; [`write()`] refuses them.
 ///
 /// # Errors
 /// The tree could not be read.

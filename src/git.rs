@@ -1,6 +1,7 @@
 //! Git at the edge: repositories opened and read, transports and credentials. Knows nothing of what
 //! files mean, nor of what a commit is for (`commit` writes).
 
+pub mod checkout;
 pub mod config;
 pub mod environment;
 pub mod libgit2;

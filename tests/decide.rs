@@ -1,5 +1,7 @@
 //! What is decided: scenarios of `promotion.md`, without git, YAML or a registry.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 #[path = "support/sim.rs"]
 mod sim;
 

@@ -1,6 +1,8 @@
 //! Random histories of promotes, withdraws, new Preparations, lost evidence and mode switches, against what
 //! must hold after every single run.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 #[path = "support/sim.rs"]
 mod sim;
 

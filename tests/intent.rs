@@ -1,5 +1,7 @@
 //! promote, withdraw and rollback: what is refused, with what words, and what the Serving says afterwards.
 
+#![allow(clippy::unwrap_used, clippy::panic)]
+
 #[path = "support/sim.rs"]
 mod sim;
 

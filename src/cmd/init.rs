@@ -2,6 +2,7 @@
 
 use crate::cli::{Ci, Common, Init};
 use crate::error::{At, Failure, Kind};
+use crate::git::{Environment, checkout};
 use crate::report::Output;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -77,10 +78,10 @@ fn place(path: &str) -> Result<Place, Failure> {
         };
         return Err(Failure::input("no-folder", cause).of("--repo").at(At::file(path)));
     }
-    let Ok(repository) = git2::Repository::discover(&folder) else {
+    let Some(repository) = checkout::around(&folder, &Environment::default()) else {
         return Ok(Place { folder, branch: None, origin: None });
     };
-    let Some(root) = repository.workdir() else {
+    let Some(root) = repository.root else {
         return Err(Failure::new(
             Kind::Repository,
             "bare",
@@ -89,15 +90,8 @@ fn place(path: &str) -> Result<Place, Failure> {
         .at(At::file(path))
         .hint("run init in a checkout of it, commit and push"));
     };
-    // An unborn branch, too, has its name in HEAD.
-    let head = repository.find_reference("HEAD").ok();
-    let branch = head
-        .as_ref()
-        .and_then(|h| h.symbolic_target().ok().flatten())
-        .and_then(|t| t.strip_prefix("refs/heads/"))
-        .map(str::to_owned);
-    let origin = repository.find_remote("origin").ok().and_then(|r| r.url().ok().map(without_user));
-    Ok(Place { folder: root.to_owned(), branch, origin: origin.filter(|url| is_remote(url)) })
+    let origin = repository.origin.map(|url| without_user(&url)).filter(|url| is_remote(url));
+    Ok(Place { folder: root, branch: repository.branch, origin })
 }
 
 /// A URL of a checkout may carry a token; the file that is written from it is committed.

@@ -1,7 +1,7 @@
 //! Signed votes: the exact bytes a voter signs, and whether one of the voter's SSH keys signed them.
 //!
 //! The signature is OpenSSH's SSHSIG (`ssh-keygen -Y sign -n approval.delivery.kokumi.dev`), over the
-//! bytes that [`bytes`] gives. It covers all that a vote says, so it survives squash, rebase and shallow
+//! bytes that [`bytes()`] gives. It covers all that a vote says, so it survives squash, rebase and shallow
 //! clones, and a vote file that was edited afterwards no longer verifies. Knows nothing of policies.
 
 use crate::model::approval::Ballot;

@@ -43,7 +43,7 @@ impl Config {
     }
 
     /// Every value of `<section>.<name>` and of `<section>.<url>.<name>` whose URL is that of `url`, as
-    /// git matches them (git-config, "http.<url>.*"): a value for a less specific URL after one for a
+    /// git matches them (git-config, `http.<url>.*`): a value for a less specific URL after one for a
     /// more specific one does not count.
     #[must_use]
     pub fn all_for(&self, section: &str, url: &Url, name: &str) -> Vec<&str> {

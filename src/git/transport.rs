@@ -1,6 +1,6 @@
 //! How libgit2 reaches a server: through `http` and `ssh` of this room, under one scheme of our own.
 //!
-//! libgit2 is never shown a server's URL, user or password: it is told to reach [`ADDRESS`], and asks for
+//! libgit2 is never shown a server's URL, user or password: it is told to reach `ADDRESS`, and asks for
 //! the wire, which was laid before on the same thread. So no message of its can hold a secret, and none of
 //! its own transports, rewriting or credentials comes between.
 

@@ -9,7 +9,8 @@ const IDENTITY: [&str; 5] = ["type", "name", "preparationName", "digest", "promo
 
 /// `new` laid over `raw`: `old` and `new` are the typed status before and after, `raw` is what `old` was
 /// read from. A value that did not change keeps its raw form; a member that is in neither `old` nor `new`
-/// is not ours and stays; list items are recognised by being equal, then by [`IDENTITY`].
+/// is not ours and stays; list items are recognised by being equal, then by the members that say what they are about
+/// (`IDENTITY`).
 #[must_use]
 pub fn merge(raw: &Value, old: &Value, new: &Value) -> Value {
     if old == new {

@@ -63,13 +63,13 @@ fn push_visibly(out: &mut String, c: char) {
     }
 }
 
-/// Columns that a terminal uses for a text that [`line`] has passed.
+/// Columns that a terminal uses for a text that [`line()`] has passed.
 #[must_use]
 pub fn width(text: &str) -> usize {
     text.width()
 }
 
-/// At most `columns` columns of a text that [`line`] has passed; what is cut is replaced by `…`.
+/// At most `columns` columns of a text that [`line()`] has passed; what is cut is replaced by `…`.
 ///
 /// ```
 /// use expedite::report::escape::truncate;

@@ -2,6 +2,7 @@
 //! thousands of histories can be tried in a second.
 
 #![allow(dead_code)]
+#![allow(clippy::unwrap_used, clippy::panic)]
 
 use expedite::decide::{self, Options};
 use expedite::gates::{self, Context};
