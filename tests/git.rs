@@ -6,6 +6,14 @@
 mod local;
 #[path = "git/checkout.rs"]
 mod checkout;
+#[path = "support/gitserver.rs"]
+mod gitserver;
+#[path = "git/http.rs"]
+mod http;
+#[path = "support/peers.rs"]
+mod peers;
+#[path = "git/ssh.rs"]
+mod ssh;
 
 use expedite::commit::{Identity, Person, Proposal};
 use expedite::files::Change;

@@ -36,6 +36,7 @@ wanted=(
     openssh-client:ssh-keygen
     nginx-light:nginx
     fcgiwrap:fcgiwrap
+    fcgiwrap:fcgiwrap
     strace:strace
     jq:jq
     git:git

@@ -21,8 +21,17 @@ use url::Url;
 pub(crate) struct Authorization {
     pub value: Secret,
     pub source: String,
+    /// Nothing is tried after it: a person gave it explicitly, or a helper did.
+    last: bool,
     /// Came from a helper, which is to hear whether it worked.
     helped: Option<Answer>,
+}
+
+impl Authorization {
+    /// The same, with nobody left to tell that it worked.
+    pub fn told(self) -> Self {
+        Self { helped: None, ..self }
+    }
 }
 
 /// What a helper answered, by attribute.
@@ -67,6 +76,7 @@ impl Credentials {
         let header = theirs.into_iter().next_back().map(|(_, value)| Authorization {
             value,
             source: "the header in http.extraheader".to_owned(),
+            last: false,
             helped: None,
         });
         let first = token(url, environment)?.or_else(|| userinfo(url)).or(header);
@@ -84,8 +94,7 @@ impl Credentials {
     /// What to try after the server refused `tried`: helpers, unless a person gave us something
     /// explicitly.
     pub fn next(&self, tried: Option<&Authorization>) -> Result<Option<Authorization>, Failure> {
-        let given = tried.is_some_and(|t| t.helped.is_some() || !t.source.contains("extraheader"));
-        if given {
+        if tried.is_some_and(|t| t.last) {
             return Ok(None);
         }
         let Some(answer) = self.ask()? else { return Ok(None) };
@@ -96,7 +105,12 @@ impl Credentials {
             Some((kind, credential)) => Secret(format!("{} {}", kind.0, credential.0)),
             None => basic(&user.0, &password.0),
         };
-        Ok(Some(Authorization { value, source: "a credential helper".to_owned(), helped: Some(answer) }))
+        Ok(Some(Authorization {
+            value,
+            source: "a credential helper".to_owned(),
+            last: true,
+            helped: Some(answer),
+        }))
     }
 
     /// Tells helpers whether what they gave worked, as git does.
@@ -245,7 +259,7 @@ pub(crate) fn decoded(text: &str) -> String {
 fn userinfo(url: &Url) -> Option<Authorization> {
     let password = url.password()?;
     let value = basic(&decoded(url.username()), &decoded(password));
-    Some(Authorization { value, source: "user and password of the URL".to_owned(), helped: None })
+    Some(Authorization { value, source: "user and password of the URL".to_owned(), last: true, helped: None })
 }
 
 /// The token that was given to us, from the variable or from the file that a variable names. White space
@@ -274,7 +288,7 @@ fn token(url: &Url, environment: &Environment) -> Result<Option<Authorization>, 
         .hint("store the token alone, on one line"));
     }
     let user = if url.username().is_empty() { "x-access-token".to_owned() } else { decoded(url.username()) };
-    Ok(Some(Authorization { value: basic(&user, &text), source, helped: None }))
+    Ok(Some(Authorization { value: basic(&user, &text), source, last: true, helped: None }))
 }
 
 #[cfg(test)]

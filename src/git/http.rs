@@ -127,8 +127,9 @@ impl Inner {
                     )
                     .hint("check the URL; a sign-in page or a proxy may have answered"));
             }
-            if let Some(used) = &authorization {
-                self.credentials.tell(used, true);
+            if let Some(used) = authorization {
+                self.credentials.tell(&used, true);
+                self.state().authorization = Some(used.told());
             }
             return Ok(answer);
         }
