@@ -9,6 +9,7 @@ pub mod admit;
 pub mod application;
 pub mod context;
 pub mod drift;
+pub mod edit;
 pub mod layout;
 pub mod serving;
 pub mod status;

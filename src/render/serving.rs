@@ -3,17 +3,16 @@
 //! What stands before `status:` belongs to people and stays byte for byte, but for the two values that the
 //! verbs change. Inside `status:`, members and history entries that did not change keep their text.
 
-use crate::error::{At, Failure, Kind as FailureKind};
+use crate::error::{Failure, Kind};
 use crate::model::id::{EnvironmentName, OrderRef, PreparationName};
 use crate::model::naming;
 use crate::model::plan::ServingState;
 use crate::model::serving::{Requested, ServingStatus};
 use crate::model::world::ServingFile;
-use crate::render::layout::{self, Kind, Node};
+use crate::render::edit::{self, Edit};
 use crate::render::{context, status, template::Template};
-use crate::yaml::{emit, parse};
-use serde_json::{Map, Value, json};
-use std::ops::Range;
+use crate::yaml::emit;
+use serde_json::{Map, Value};
 
 /// Where an override stands in the GitOps repository.
 pub const TEMPLATE: &str = "templates/serving.yaml";
@@ -57,13 +56,13 @@ pub fn create(
         root.insert("status".into(), status);
     }
     let text = format!("{}{}", template.head(), emit::document(&value));
-    check(&text, &value, &naming::serving_path(order))?;
+    edit::check(&text, &value, &naming::serving_path(order))?;
     Ok(text)
 }
 
 /// What a new Serving may be: ours, with labels and annotations that the template adds.
 fn admit(value: &Value, order: &OrderRef, state: &ServingState) -> Result<(), (Vec<String>, String)> {
-    let preparation = state.preparation_name.as_ref().map_or("", |n| n.as_str());
+    let preparation = text_of(state.preparation_name.as_ref());
     let wanted = [
         ("/apiVersion", naming::API_VERSION),
         ("/kind", "Serving"),
@@ -114,10 +113,13 @@ fn admit(value: &Value, order: &OrderRef, state: &ServingState) -> Result<(), (V
 pub fn update(file: &ServingFile, state: &ServingState) -> Result<String, Failure> {
     let serving = file.serving.as_ref().map_err(Clone::clone)?;
     let edit = Edit::of(&file.text, &file.path)?;
-    let raw = edit.root.entry("status").map_or(Value::Null, |(_, v)| v.value());
-    let raw = if raw.is_null() { json!({}) } else { raw };
-    let status = status::merge(&raw, &typed(&serving.status)?, &typed(&state.status)?);
-    edit.preparation(state.preparation_name.as_ref())?.status(status)?.finish()
+    let status = status::merge(&edit.raw_status(), &typed(&serving.status)?, &typed(&state.status)?);
+    edit.preparation(text_of(state.preparation_name.as_ref()))?.status(status).finish()
+}
+
+/// `""` asks for nothing.
+fn text_of(preparation: Option<&PreparationName>) -> &str {
+    preparation.map_or("", |name| name.as_str())
 }
 
 /// The file with a person's intent: `spec.preparationName` and `spec.requested`, nothing else changed.
@@ -130,316 +132,9 @@ pub fn edit_intent(
     preparation: Option<&PreparationName>,
     requested: &Requested,
 ) -> Result<String, Failure> {
-    Edit::of(text, path)?.preparation(preparation)?.requested(requested)?.finish()
+    Edit::of(text, path)?.preparation(text_of(preparation))?.requested(typed(requested)?)?.finish()
 }
 
 fn typed(value: &impl serde::Serialize) -> Result<Value, Failure> {
-    serde_json::to_value(value).map_err(|e| Failure::new(FailureKind::Internal, "serving", e.to_string()))
-}
-
-/// Edits of one text, each a range and what stands there afterwards, and the value that shall come out.
-struct Edit<'a> {
-    text: &'a str,
-    path: &'a str,
-    root: Node,
-    wanted: Value,
-    changes: Vec<(Range<usize>, String)>,
-}
-
-impl<'a> Edit<'a> {
-    fn of(text: &'a str, path: &'a str) -> Result<Self, Failure> {
-        let read = layout::read(text).map_err(|refused| {
-            let at = At { file: path.to_owned(), line: Some(refused.line), column: None };
-            Failure::input("cannot-edit", format!("it cannot be edited in place: {}", refused.why)).at(at)
-        })?;
-        let edit = Self { text, path, wanted: read.root.value(), root: read.root, changes: Vec::new() };
-        edit.block(&edit.root, "")?;
-        Ok(edit)
-    }
-
-    /// A mapping that can be edited by lines.
-    fn block(&self, node: &Node, field: &str) -> Result<(), Failure> {
-        let Kind::Mapping { flow: false, entries } = &node.kind else {
-            return Err(self.cannot(node, field, "it must be a mapping in block style (one key per line)"));
-        };
-        for (key, _) in entries {
-            if !self.text[self.line_start(key.start)..key.start]
-                .trim_start_matches('\u{feff}')
-                .bytes()
-                .all(|b| b == b' ')
-            {
-                return Err(self.cannot(
-                    key,
-                    field,
-                    "a key must stand alone on its line, indented by spaces",
-                ));
-            }
-        }
-        Ok(())
-    }
-
-    fn cannot(&self, node: &Node, field: &str, why: &str) -> Failure {
-        let at = At { file: self.path.to_owned(), line: Some(node.line), column: None };
-        let failure = Failure::input("cannot-edit", format!("it cannot be edited in place: {why}")).at(at);
-        if field.is_empty() { failure } else { failure.field(field) }
-    }
-
-    fn spec(&self) -> Result<&Node, Failure> {
-        let spec =
-            self.root.entry("spec").ok_or_else(|| self.cannot(&self.root, "spec", "it has no spec"))?;
-        self.block(&spec.1, "spec")?;
-        Ok(&spec.1)
-    }
-
-    fn preparation(self, name: Option<&PreparationName>) -> Result<Self, Failure> {
-        const FIELD: &str = "spec.preparationName";
-        let name = name.map_or("", |n| n.as_str());
-        let spec = self.spec()?;
-        let Some((key, value)) = spec.entry("preparationName") else {
-            let Some((key, order)) = spec.entry("orderName") else {
-                return Err(self.cannot(spec, FIELD, "spec has no orderName to write it below"));
-            };
-            let at = self.line_end(order.end);
-            let line = format!("{}preparationName: {}\n", " ".repeat(key.column), emit::scalar(name));
-            return Ok(self.change(at..at, line, &["spec", "preparationName"], Value::from(name)));
-        };
-        let Some(found) = value.text() else {
-            return Err(self.cannot(value, FIELD, "it must be a string"));
-        };
-        let found = if value.value().is_null() { "" } else { found };
-        if found == name {
-            return Ok(self);
-        }
-        let written = &self.text[value.start..value.end];
-        let range = if written.is_empty() {
-            let Some(colon) = self.text[key.end..].find(':') else {
-                return Err(self.cannot(value, FIELD, "its colon is not found"));
-            };
-            let behind = key.end + colon + 1;
-            behind..behind
-        } else if written.contains('\n') || value.line != key.line {
-            return Err(self.cannot(value, FIELD, "it must stand on the line of its key"));
-        } else {
-            value.start..value.end
-        };
-        let space = if range.is_empty() { " " } else { "" };
-        let text = format!("{space}{}", emit::scalar(name));
-        Ok(self.change(range, text, &["spec", "preparationName"], Value::from(name)))
-    }
-
-    fn requested(self, requested: &Requested) -> Result<Self, Failure> {
-        let spec = self.spec()?;
-        let value = typed(requested)?;
-        let range = match spec.entry("requested") {
-            Some((_, found)) if found.value() == value => return Ok(self),
-            Some((key, found)) => self.line_start(key.start)..self.line_end(found.end.max(key.end)),
-            None => {
-                let end = self.line_end(spec.end);
-                end..end
-            }
-        };
-        let column = spec.entries().first().map_or(2, |(key, _)| key.column);
-        let mut text = String::new();
-        emit::entry(&mut text, "requested", &value, column);
-        Ok(self.change(range, text, &["spec", "requested"], value))
-    }
-
-    fn status(self, status: Value) -> Result<Self, Failure> {
-        let Some((key, old)) = self.root.entry("status") else {
-            if status.as_object().is_none_or(Map::is_empty) {
-                return Ok(self);
-            }
-            let end = self.line_end(self.root.end);
-            let mut text = String::new();
-            emit::entry(&mut text, "status", &status, 0);
-            return Ok(self.change(end..end, text, &["status"], status));
-        };
-        if old.value() == status {
-            return Ok(self);
-        }
-        let range = self.line_start(key.start)..self.line_end(old.end.max(key.end));
-        let text = self.status_text(old, &status, range.end);
-        Ok(self.change(range, text, &["status"], status))
-    }
-
-    /// `status:` with the text of everything in it that did not change.
-    fn status_text(&self, old: &Node, status: &Value, end: usize) -> String {
-        let mut text = String::new();
-        match status {
-            Value::Object(map) if !map.is_empty() && self.is_by_lines(old) => {
-                text.push_str("status:\n");
-                self.mapping_text(&mut text, old, map, end);
-            }
-            _ => emit::entry(&mut text, "status", status, 0),
-        }
-        text
-    }
-
-    /// The members of `map` at the column of the old ones, each as it was written where it is the same.
-    fn mapping_text(&self, text: &mut String, old: &Node, map: &Map<String, Value>, end: usize) {
-        let members = old.entries();
-        let indent = members.first().map_or(2, |(key, _)| key.column);
-        for (name, value) in map {
-            let Some(i) = members.iter().position(|(key, _)| key.text() == Some(name)) else {
-                emit::entry(text, name, value, indent);
-                continue;
-            };
-            let (key, node) = &members[i];
-            let upto = members.get(i + 1).map_or(end, |(next, _)| self.line_start(next.start));
-            if &node.value() == value {
-                text.push_str(&" ".repeat(indent));
-                self.copy(text, key.start..upto);
-                continue;
-            }
-            match value {
-                Value::Object(map) if !map.is_empty() && self.is_by_lines(node) => {
-                    text.push_str(&format!("{}{}:\n", " ".repeat(indent), emit::scalar(name)));
-                    self.mapping_text(text, node, map, upto);
-                }
-                Value::Array(items) if !items.is_empty() => match self.item_starts(node) {
-                    Some(starts) => {
-                        text.push_str(&format!("{}{}:\n", " ".repeat(indent), emit::scalar(name)));
-                        self.list_text(text, node, items, &starts, upto);
-                    }
-                    None => emit::entry(text, name, value, indent),
-                },
-                _ => emit::entry(text, name, value, indent),
-            }
-        }
-    }
-
-    /// The items at the column of the old ones, each as it was written where it is the same.
-    fn list_text(&self, text: &mut String, node: &Node, items: &[Value], starts: &[usize], end: usize) {
-        let Kind::Sequence { items: old, .. } = &node.kind else { return };
-        let dash = self.text[starts[0]..].bytes().take_while(|b| *b == b' ').count();
-        let mut used = vec![false; old.len()];
-        let mut take = |wanted: &dyn Fn(&Value) -> bool| {
-            let found = (0..old.len()).find(|&i| !used[i] && wanted(&old[i].value()))?;
-            used[found] = true;
-            Some(found)
-        };
-        let equal: Vec<Option<usize>> = items.iter().map(|item| take(&|o| o == item)).collect();
-        for (item, equal) in items.iter().zip(equal) {
-            let upto = |i: usize| starts.get(i + 1).copied().unwrap_or(end);
-            if let Some(i) = equal {
-                self.copy(text, starts[i]..upto(i));
-                continue;
-            }
-            match (item, take(&|o| o.is_object() && status::same(o, item))) {
-                (Value::Object(map), Some(i)) if self.is_by_lines(&old[i]) => {
-                    let start = text.len();
-                    self.mapping_text(text, &old[i], map, upto(i));
-                    text.replace_range(start + dash..=start + dash, "-");
-                }
-                _ => emit::element(text, item, dash),
-            }
-        }
-    }
-
-    /// Whether a node is a block mapping with each key first on its line (a list item's behind its dash).
-    fn is_by_lines(&self, node: &Node) -> bool {
-        let Kind::Mapping { flow: false, entries } = &node.kind else { return false };
-        entries.iter().enumerate().all(|(i, (key, _))| {
-            let before = self.text[self.line_start(key.start)..key.start].trim_start_matches(' ');
-            before.is_empty()
-                || (i == 0 && before.strip_prefix('-').is_some_and(|b| b.bytes().all(|b| b == b' ')))
-        })
-    }
-
-    /// Where the lines of a block sequence's items begin; `None` where they cannot be taken line by line.
-    fn item_starts(&self, node: &Node) -> Option<Vec<usize>> {
-        let Kind::Sequence { flow: false, items } = &node.kind else { return None };
-        let starts: Option<Vec<usize>> = items
-            .iter()
-            .map(|item| {
-                let start = self.line_start(item.start);
-                self.text[start..item.start].trim_start_matches(' ').strip_prefix('-')?;
-                Some(start)
-            })
-            .collect();
-        starts.filter(|s| !s.is_empty())
-    }
-
-    fn copy(&self, text: &mut String, range: Range<usize>) {
-        text.push_str(&self.text[range].replace("\r\n", "\n"));
-        if !text.ends_with('\n') {
-            text.push('\n');
-        }
-    }
-
-    fn line_start(&self, at: usize) -> usize {
-        self.text[..at].rfind('\n').map_or(0, |i| i + 1)
-    }
-
-    /// Behind the newline of the line that holds the byte before `at`.
-    fn line_end(&self, at: usize) -> usize {
-        if at > 0 && self.text[..at].ends_with('\n') {
-            return at;
-        }
-        self.text[at..].find('\n').map_or(self.text.len(), |i| at + i + 1)
-    }
-
-    fn change(mut self, range: Range<usize>, text: String, path: &[&str], value: Value) -> Self {
-        let mut place = &mut self.wanted;
-        for key in path {
-            place = &mut place[*key];
-        }
-        *place = value;
-        self.changes.push((range, text));
-        self
-    }
-
-    /// Applies the edits, from the back, with the file's own line ends, and reads the result back.
-    fn finish(mut self) -> Result<String, Failure> {
-        let crlf = self.text.split_once('\n').is_some_and(|(first, _)| first.ends_with('\r'));
-        let mut text = self.text.to_owned();
-        let end = text.len();
-        if !text.ends_with('\n') && self.changes.iter().any(|(range, _)| range.start == end) {
-            text.push_str(if crlf { "\r\n" } else { "\n" });
-        }
-        let tail = text.len();
-        // From the back; of two at one place the later stands behind, so it goes in first.
-        self.changes.reverse();
-        self.changes.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
-        for (range, new) in &self.changes {
-            let new = if crlf { new.replace('\n', "\r\n") } else { new.clone() };
-            let range = if range.start == end { tail..tail } else { range.clone() };
-            text.replace_range(range, &new);
-        }
-        if !self.changes.is_empty() {
-            check(&text, &self.wanted, self.path)?;
-        }
-        Ok(text)
-    }
-}
-
-/// Reads a text back with two readers: this crate's own, which must see exactly `wanted`, and a second one
-/// that shares no code with it and must agree.
-fn check(text: &str, wanted: &Value, path: &str) -> Result<(), Failure> {
-    let fault =
-        |cause: String| Failure::new(FailureKind::Internal, "written-wrong", cause).at(At::file(path));
-    let read =
-        parse::one(text).map_err(|e| fault(format!("what would be written does not read back: {e}")))?;
-    if &read.to_json() != wanted {
-        return Err(fault("what would be written reads back as something else".into()));
-    }
-    match serde_yaml::from_str::<Value>(text) {
-        Ok(second) if agrees(wanted, &second) => Ok(()),
-        Ok(_) => Err(fault("two YAML readers would read what is written differently".into())),
-        Err(error) => Err(fault(format!("a second YAML reader would refuse what is written: {error}"))),
-    }
-}
-
-/// The second reader makes numbers of some bare scalars that a person wrote and we keep as text.
-fn agrees(ours: &Value, theirs: &Value) -> bool {
-    match (ours, theirs) {
-        (Value::Object(a), Value::Object(b)) => {
-            a.len() == b.len() && a.iter().all(|(k, v)| b.get(k).is_some_and(|w| agrees(v, w)))
-        }
-        (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(v, w)| agrees(v, w))
-        }
-        (Value::String(_), Value::Number(_)) => true,
-        (ours, theirs) => ours == theirs,
-    }
+    serde_json::to_value(value).map_err(|e| Failure::new(Kind::Internal, "serving", e.to_string()))
 }

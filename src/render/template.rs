@@ -10,27 +10,23 @@
 //! Templates see what they are given and nothing else: no file, environment, network, include, and a
 //! bounded amount of work. It must not know what is rendered.
 
+mod shape;
+
 use crate::error::{At, Failure};
 use crate::model::id::Digest;
-use crate::yaml::node::{Node, Style, Value as Tree};
-use crate::yaml::{Error, parse};
+use crate::yaml::node::Node;
+use crate::yaml::parse;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, ErrorKind, Output, OutputSpan, State, UndefinedBehavior, Value};
-use serde_json::{Map, Value as Json};
+use serde_json::Value as Json;
+use shape::Shape;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
 
 /// Code of the failure that a variable does not exist; its field is the variable.
 pub const UNDEFINED: &str = "template-undefined";
-
-/// Opens a token.
-const OPEN: char = '\u{E000}';
-/// Closes a token.
-const CLOSE: char = '\u{E001}';
-/// Digit 0 of a token's number; no ASCII digits, so that no filter with ordinary arguments can change one.
-const ZERO: u32 = 0xE010;
 
 /// Work a rendering may do: about as many instructions, or 64 bytes of text each.
 const FUEL: u64 = 50_000;
@@ -59,23 +55,6 @@ struct Printed {
     bytes: usize,
 }
 
-/// A parsed output with slots for the values.
-#[derive(Debug)]
-enum Shape {
-    Fixed(Json),
-    /// A bare scalar that is one value and nothing else: it keeps its type.
-    Slot(usize),
-    Text(Vec<Part>),
-    Sequence(Vec<Shape>),
-    Mapping(Vec<(Vec<Part>, Shape)>),
-}
-
-#[derive(Debug)]
-enum Part {
-    Text(String),
-    Slot(usize),
-}
-
 impl Template {
     /// Compiles `source`; `file` is what messages call it.
     ///
@@ -83,11 +62,10 @@ impl Template {
     /// A syntax error with its line, a source over 1 MiB, or one that holds U+E000 to U+E019.
     pub fn compile(file: &str, source: &str) -> Result<Self, Failure> {
         let source = source.strip_prefix('\u{feff}').unwrap_or(source);
-        let reserved = |c: char| (OPEN..='\u{E019}').contains(&c);
         if source.len() > BYTES {
             return Err(Failure::input("template", "the template is longer than 1 MiB").at(At::file(file)));
         }
-        if let Some(line) = source.lines().position(|l| l.contains(reserved)) {
+        if let Some(line) = source.lines().position(|l| l.contains(shape::is_reserved)) {
             let why = "the template holds a private-use character between U+E000 and U+E019";
             return Err(Failure::input("template", why).at(line_at(file, line_number(line + 1))));
         }
@@ -273,7 +251,7 @@ fn put_aside(out: &mut Output, state: &mut State, value: &Value) -> Result<(), m
         _ => return wrong("the value is a list or a mapping; print its members"),
     };
     let text = json.as_str().unwrap_or_default();
-    if text.contains(OPEN) {
+    if text.contains(shape::OPEN) {
         return wrong("the value holds U+E000; a filter cannot change what a macro or a set block captured");
     }
     let printed = printed(state);
@@ -283,12 +261,7 @@ fn put_aside(out: &mut Output, state: &mut State, value: &Value) -> Result<(), m
     }
     let number = printed.values.len();
     printed.values.push(json);
-    let mut token = String::from(OPEN);
-    for digit in number.to_string().bytes() {
-        token.extend(char::from_u32(ZERO + u32::from(digit - b'0')));
-    }
-    token.push(CLOSE);
-    Ok(out.write_str(&token)?)
+    Ok(out.write_str(&shape::token(number))?)
 }
 
 /// A message with the template's line and, for a variable that does not exist, its name.
@@ -322,94 +295,6 @@ fn line_of(root: &Node, path: &[String]) -> u32 {
         here = next;
     }
     line
-}
-
-impl Shape {
-    fn of(node: &Node) -> Result<Self, Error> {
-        let parts = |text: &str| {
-            let cause = "has a value that was captured by a macro or block and then broken by a filter";
-            Part::split(text).ok_or_else(|| Error::new("template", node.at, cause))
-        };
-        Ok(match &node.value {
-            Tree::Scalar(scalar) if scalar.style == Style::Tagged => {
-                return Err(Error::new("template", node.at, "has a tag (!…) that means nothing here"));
-            }
-            Tree::Scalar(scalar) => match parts(&scalar.text)?.as_slice() {
-                [] | [Part::Text(_)] => Self::Fixed(node.to_json()),
-                [Part::Slot(number)] if scalar.style == Style::Plain => Self::Slot(*number),
-                _ => Self::Text(parts(&scalar.text)?),
-            },
-            Tree::Sequence(items) => Self::Sequence(items.iter().map(Self::of).collect::<Result<_, _>>()?),
-            Tree::Mapping(pairs) => Self::Mapping(
-                pairs
-                    .iter()
-                    .map(|pair| Ok((parts(&pair.key)?, Self::of(&pair.value)?)))
-                    .collect::<Result<_, Error>>()?,
-            ),
-        })
-    }
-
-    /// # Errors
-    /// The key that comes out twice in one mapping.
-    fn fill(&self, values: &[Json]) -> Result<Json, String> {
-        Ok(match self {
-            Self::Fixed(value) => value.clone(),
-            Self::Slot(number) => values.get(*number).cloned().unwrap_or_default(),
-            Self::Text(parts) => Json::String(Part::join(parts, values)),
-            Self::Sequence(items) => {
-                Json::Array(items.iter().map(|i| i.fill(values)).collect::<Result<_, _>>()?)
-            }
-            Self::Mapping(entries) => {
-                let mut map = Map::with_capacity(entries.len());
-                for (key, value) in entries {
-                    let key = Part::join(key, values);
-                    if map.contains_key(&key) {
-                        return Err(key);
-                    }
-                    map.insert(key, value.fill(values)?);
-                }
-                Json::Object(map)
-            }
-        })
-    }
-}
-
-impl Part {
-    /// The text and tokens of a scalar; `None` where a token is broken.
-    fn split(text: &str) -> Option<Vec<Self>> {
-        let mut parts = Vec::new();
-        let mut rest = text;
-        while let Some(at) = rest.find(|c| (OPEN..='\u{E019}').contains(&c)) {
-            if at > 0 {
-                parts.push(Self::Text(rest[..at].to_owned()));
-            }
-            let (digits, behind) = rest[at..].strip_prefix(OPEN)?.split_once(CLOSE)?;
-            let number = digits.chars().try_fold(0_usize, |n, c| {
-                let digit = u32::from(c).checked_sub(ZERO).filter(|d| *d < 10)?;
-                n.checked_mul(10)?.checked_add(digit as usize)
-            })?;
-            parts.push(Self::Slot(number));
-            rest = behind;
-        }
-        if !rest.is_empty() {
-            parts.push(Self::Text(rest.to_owned()));
-        }
-        Some(parts)
-    }
-
-    fn join(parts: &[Self], values: &[Json]) -> String {
-        parts.iter().fold(String::new(), |mut text, part| {
-            match part {
-                Self::Text(fixed) => text.push_str(fixed),
-                Self::Slot(number) => match values.get(*number) {
-                    Some(Json::String(value)) => text.push_str(value),
-                    Some(value) => text.push_str(&value.to_string()),
-                    None => {}
-                },
-            }
-            text
-        })
-    }
 }
 
 #[cfg(test)]

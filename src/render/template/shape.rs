@@ -1,0 +1,138 @@
+//! The tokens that stand for values in a template's output, and its parsed form with a slot for each.
+
+use crate::yaml::Error;
+use crate::yaml::node::{Node, Style, Value as Tree};
+use serde_json::{Map, Value as Json};
+
+/// Opens a token.
+pub(super) const OPEN: char = '\u{E000}';
+/// Closes a token.
+const CLOSE: char = '\u{E001}';
+/// Digit 0 of a token's number; no ASCII digits, so that no filter with ordinary arguments can change one.
+const ZERO: u32 = 0xE010;
+
+/// Whether a character may stand in tokens only.
+pub(super) fn is_reserved(c: char) -> bool {
+    (OPEN..='\u{E019}').contains(&c)
+}
+
+/// The token of the value with this number.
+pub(super) fn token(number: usize) -> String {
+    let mut token = String::from(OPEN);
+    for digit in number.to_string().bytes() {
+        token.extend(char::from_u32(ZERO + u32::from(digit - b'0')));
+    }
+    token.push(CLOSE);
+    token
+}
+
+/// A parsed output with slots for the values.
+#[derive(Debug)]
+pub(super) enum Shape {
+    Fixed(Json),
+    /// A bare scalar that is one value and nothing else: it keeps its type.
+    Slot(usize),
+    Text(Vec<Part>),
+    Sequence(Vec<Shape>),
+    Mapping(Vec<(Vec<Part>, Shape)>),
+}
+
+#[derive(Debug)]
+pub(super) enum Part {
+    Text(String),
+    Slot(usize),
+}
+
+impl Shape {
+    /// The parsed output.
+    ///
+    /// # Errors
+    /// It has a tag, or a token that a filter broke.
+    pub(super) fn of(node: &Node) -> Result<Self, Error> {
+        let parts = |text: &str| {
+            let cause = "has a value that was captured by a macro or block and then broken by a filter";
+            Part::split(text).ok_or_else(|| Error::new("template", node.at, cause))
+        };
+        Ok(match &node.value {
+            Tree::Scalar(scalar) if scalar.style == Style::Tagged => {
+                return Err(Error::new("template", node.at, "has a tag (!…) that means nothing here"));
+            }
+            Tree::Scalar(scalar) => match parts(&scalar.text)?.as_slice() {
+                [] | [Part::Text(_)] => Self::Fixed(node.to_json()),
+                [Part::Slot(number)] if scalar.style == Style::Plain => Self::Slot(*number),
+                _ => Self::Text(parts(&scalar.text)?),
+            },
+            Tree::Sequence(items) => Self::Sequence(items.iter().map(Self::of).collect::<Result<_, _>>()?),
+            Tree::Mapping(pairs) => Self::Mapping(
+                pairs
+                    .iter()
+                    .map(|pair| Ok((parts(&pair.key)?, Self::of(&pair.value)?)))
+                    .collect::<Result<_, Error>>()?,
+            ),
+        })
+    }
+
+    /// The output with `values` in their slots.
+    ///
+    /// # Errors
+    /// The key that comes out twice in one mapping.
+    pub(super) fn fill(&self, values: &[Json]) -> Result<Json, String> {
+        Ok(match self {
+            Self::Fixed(value) => value.clone(),
+            Self::Slot(number) => values.get(*number).cloned().unwrap_or_default(),
+            Self::Text(parts) => Json::String(Part::join(parts, values)),
+            Self::Sequence(items) => {
+                Json::Array(items.iter().map(|i| i.fill(values)).collect::<Result<_, _>>()?)
+            }
+            Self::Mapping(entries) => {
+                let mut map = Map::with_capacity(entries.len());
+                for (key, value) in entries {
+                    let key = Part::join(key, values);
+                    if map.contains_key(&key) {
+                        return Err(key);
+                    }
+                    map.insert(key, value.fill(values)?);
+                }
+                Json::Object(map)
+            }
+        })
+    }
+}
+
+impl Part {
+    /// The text and tokens of a scalar; `None` where a token is broken.
+    fn split(text: &str) -> Option<Vec<Self>> {
+        let mut parts = Vec::new();
+        let mut rest = text;
+        while let Some(at) = rest.find(is_reserved) {
+            if at > 0 {
+                parts.push(Self::Text(rest[..at].to_owned()));
+            }
+            let (digits, behind) = rest[at..].strip_prefix(OPEN)?.split_once(CLOSE)?;
+            let number = digits.chars().try_fold(0_usize, |n, c| {
+                let digit = u32::from(c).checked_sub(ZERO).filter(|d| *d < 10)?;
+                n.checked_mul(10)?.checked_add(digit as usize)
+            })?;
+            parts.push(Self::Slot(number));
+            rest = behind;
+        }
+        if !rest.is_empty() {
+            parts.push(Self::Text(rest.to_owned()));
+        }
+        Some(parts)
+    }
+
+    fn join(parts: &[Self], values: &[Json]) -> String {
+        parts.iter().fold(String::new(), |mut text, part| {
+            match part {
+                Self::Text(fixed) => text.push_str(fixed),
+                Self::Slot(number) => match values.get(*number) {
+                    Some(Json::String(value)) => text.push_str(value),
+                    Some(value) => text.push_str(&value.to_string()),
+                    None => {}
+                },
+            }
+            text
+        })
+    }
+}
