@@ -8,6 +8,7 @@ pub mod de;
 pub mod emit;
 pub mod node;
 pub mod parse;
+mod plain;
 pub mod spelling;
 
 use crate::error::{At, Failure};

@@ -5,7 +5,7 @@
 //! keys are expanded or refused, aliases are expanded within a budget, nesting is bounded.
 
 use crate::yaml::node::{Node, Pair, Scalar, Style, Value};
-use crate::yaml::{Error, Position};
+use crate::yaml::{Error, Position, plain};
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Tag};
 use std::collections::{HashMap, HashSet};
 
@@ -20,7 +20,7 @@ const ALIAS_BUDGET: usize = 16 << 20;
 const MANY_KEYS: usize = 16;
 
 /// One document that is not empty.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
     /// The tree; of a document that breaks off, what stands before the break. `None`: nothing of it.
     pub node: Option<Node>,
@@ -80,6 +80,29 @@ fn at(mark: &Marker) -> Position {
 /// Every document of a text that is not empty.
 #[must_use]
 pub fn documents(text: &str) -> Vec<Document> {
+    match plain::documents(text) {
+        Some(found) => with_ends(found.into_iter().map(Document::from).collect()),
+        None => with_ends(scanned(text)),
+    }
+}
+
+/// Each document ends where the next begins.
+fn with_ends(mut documents: Vec<Document>) -> Vec<Document> {
+    for n in 1..documents.len() {
+        documents[n - 1].end_line = documents[n].first_line;
+    }
+    documents
+}
+
+impl From<plain::Plain> for Document {
+    fn from(plain: plain::Plain) -> Self {
+        let plain::Plain { node, first_line, index } = plain;
+        Self { node: Some(node), errors: Vec::new(), complete: true, first_line, end_line: u32::MAX, index }
+    }
+}
+
+/// Reads a text with the full scanner.
+fn scanned(text: &str) -> Vec<Document> {
     let mut options = granit_parser::Options::default();
     options.set_emit_comments(false);
     options.flow_nesting_limit = DEPTH;
@@ -117,9 +140,6 @@ pub fn documents(text: &str) -> Vec<Document> {
                 }
             }
         }
-    }
-    for n in 1..documents.len() {
-        documents[n - 1].end_line = documents[n].first_line;
     }
     documents
 }
@@ -541,7 +561,106 @@ mod tests {
         assert_eq!(node.items().len(), 5_000);
     }
 
+    /// The quick way answers as the full one, or not at all.
+    fn agree(text: &str) -> bool {
+        match plain::documents(text) {
+            Some(found) => {
+                let quick: Vec<Document> = found.into_iter().map(Document::from).collect();
+                assert_eq!(quick, scanned(text), "{text:?}");
+                true
+            }
+            None => false,
+        }
+    }
+
+    #[test]
+    fn the_quick_way_reads_what_tools_write() {
+        let taken = [
+            "a: 1\n",
+            "---\na: b c\n",
+            "a:\n  b: {}\n  c: []\n",
+            "a:\n- b\n- c: 1\n  d: \"x y\"\ne: 'f'\n",
+            "# c\na:\n  # d\n\n  - b: c\n    d:\n    - e\n  - f\n",
+            "---\n---\na: 1\n---\n# x\n---\nb: 1\n---\n",
+            "a: x#y\nb: http://c:80/d\nc: sha256:0a\nd: 12:30\ne: aö…\n",
+            "- a\n- b: c\n",
+            "a/b.c-d_e: 1",
+            "",
+        ];
+        for text in taken {
+            assert!(agree(text), "{text:?}");
+        }
+        let left = [
+            "a: 1\na: 2\n",
+            "a:\n",
+            "a: \n",
+            "a: b\n  c\n",
+            "a: b # c\n",
+            "a: {b: c}\n",
+            "a: |\n  b\n",
+            "a: &b c\n",
+            "a: \"\\n\"\n",
+            "a: 'it''s'\n",
+            "a: b: c\n",
+            "? a\n",
+            "a:\tb\n",
+            "a: b\r\n",
+            " a: 1\n",
+            "a:\n - b\n  - c\n",
+            "--- a\n",
+            "a: 1\n...\n",
+            "<<: a\n",
+            "- - a\n",
+            "-\n  a: 1\n",
+            "a: \u{2028}\n",
+            "\u{feff}a: 1\n",
+            "a\n",
+            "\"a\": 1\n",
+            "- a\nb: 1\n",
+            "a: - b\n",
+            "a: [\n",
+        ];
+        for text in left {
+            assert!(!agree(text), "{text:?}");
+        }
+    }
+
+    /// Values as our own writer puts them.
+    fn writable() -> impl Strategy<Value = serde_json::Value> {
+        let text = "[a-z0-9 :#'\"\\\\-]{0,8}|sha256:[0-9a-f]{8}|no|\\PC{0,6}|a\nb";
+        let leaf = prop_oneof![
+            text.prop_map(serde_json::Value::from),
+            any::<bool>().prop_map(serde_json::Value::from),
+            any::<i32>().prop_map(serde_json::Value::from),
+            Just(serde_json::Value::Null),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(serde_json::Value::from),
+                proptest::collection::btree_map("[a-zA-Z./-]{1,8}", inner, 0..4)
+                    .prop_map(|m| serde_json::Value::Object(m.into_iter().collect())),
+            ]
+        })
+    }
+
     proptest! {
+        #[test]
+        fn the_quick_way_agrees_on_what_we_write(values in proptest::collection::vec(writable(), 1..3)) {
+            let texts: Vec<String> = values.iter().map(crate::yaml::emit::document).collect();
+            agree(&texts.join("---\n"));
+        }
+
+        #[test]
+        fn the_quick_way_agrees_on_near_misses(
+            lines in proptest::collection::vec(
+                "( {0,4}|- | {2}- )(([a-c]|a/b): ?)?([a-c.0-9/]{0,3}|\"a\"|'b'|\\{\\}|\\[\\]|---|a: b|#x| #y|- z|: |\\|)[ :]?",
+                0..7,
+            ),
+            end in any::<bool>(),
+        ) {
+            agree(&(lines.join("\n") + if end { "\n" } else { "" }));
+        }
+
         #[test]
         fn no_text_panics(text in "\\PC*|[-:?#&*!|>'\"%@`{}\\[\\],a\\n\\t <~.0]{0,120}") {
             let found = documents(&text);

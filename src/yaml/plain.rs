@@ -1,0 +1,230 @@
+//! The quick way through the YAML that tools write: block mappings and sequences of one-line scalars.
+//!
+//! Most files of a fleet are of this shape, and the full scanner costs ten times as much for them. Nothing is
+//! guessed: whatever is not certainly of this shape (a comment behind a value, a flow collection, an escape,
+//! an anchor, a tag, a tab, a text of several lines, a null, a key written twice) gives `None`, and
+//! [`super::parse`] reads the text in full. Both ways give the same trees and places; a property test holds
+//! them to it.
+
+use crate::yaml::Position;
+use crate::yaml::node::{Node, Pair, Scalar, Style, Value};
+
+/// Deepest nesting taken here.
+const DEPTH: usize = 40;
+/// Most keys of a mapping taken here, since each is compared with all before it.
+const KEYS: usize = 64;
+/// Longest key taken here; YAML's own limit is 1024.
+const KEY: usize = 200;
+
+/// One document and the line it begins in.
+pub struct Plain {
+    /// Its tree.
+    pub node: Node,
+    /// The line of its first key, or of the `---` before it.
+    pub first_line: u32,
+    /// Its place among the documents, empty ones counted.
+    pub index: u32,
+}
+
+/// A line that says something.
+#[derive(Clone, Copy)]
+struct Line<'t> {
+    /// From 1.
+    number: u32,
+    /// Columns before `text`, from 0. Only spaces and dashes stand there, so a column is a byte.
+    indent: usize,
+    text: &'t str,
+}
+
+/// Every document of `text`, where all of them are of the plain shape.
+#[must_use]
+pub fn documents(text: &str) -> Option<Vec<Plain>> {
+    let mut found = Vec::new();
+    let mut lines: Vec<Line<'_>> = Vec::new();
+    let mut marker = None;
+    let mut index = 0;
+    let mut number = 0;
+    for line in text.split_terminator('\n') {
+        number += 1;
+        if line == "---" {
+            if marker.is_some() || !lines.is_empty() {
+                close(&mut lines, marker, index, &mut found)?;
+                index += 1;
+            }
+            marker = Some(number);
+            continue;
+        }
+        let text = line.trim_start_matches(' ');
+        if text.is_empty() || text.starts_with('#') {
+            continue;
+        }
+        // What ends in blanks, or holds what is no letter of a line, is for the full reader.
+        if text.ends_with(' ')
+            || !text.chars().all(ordinary)
+            || line.starts_with("...")
+            || line.starts_with("---")
+        {
+            return None;
+        }
+        lines.push(Line { number, indent: line.len() - text.len(), text });
+    }
+    if marker.is_some() || !lines.is_empty() {
+        close(&mut lines, marker, index, &mut found)?;
+    }
+    Some(found)
+}
+
+/// Characters that every YAML reader takes as one ordinary character of a line.
+fn ordinary(c: char) -> bool {
+    matches!(c, ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
+}
+
+fn close(lines: &mut Vec<Line<'_>>, marker: Option<u32>, index: u32, found: &mut Vec<Plain>) -> Option<()> {
+    let Some(first) = lines.first().copied() else { return Some(()) };
+    let mut block = Block { lines, next: 0 };
+    let node = block.block(first.indent, 0)?;
+    // A root that is indented, or lines that are left over, are for the full reader.
+    if first.indent != 0 || block.next != block.lines.len() {
+        return None;
+    }
+    found.push(Plain { node, first_line: marker.unwrap_or(first.number), index });
+    lines.clear();
+    Some(())
+}
+
+struct Block<'b, 't> {
+    lines: &'b mut Vec<Line<'t>>,
+    next: usize,
+}
+
+impl<'t> Block<'_, 't> {
+    fn peek(&self) -> Option<Line<'t>> {
+        self.lines.get(self.next).copied()
+    }
+
+    /// The mapping or sequence whose lines begin at this column.
+    fn block(&mut self, indent: usize, depth: usize) -> Option<Node> {
+        if depth > DEPTH {
+            return None;
+        }
+        if self.peek()?.text.starts_with("- ") {
+            self.sequence(indent, depth)
+        } else {
+            self.mapping(indent, depth)
+        }
+    }
+
+    fn sequence(&mut self, indent: usize, depth: usize) -> Option<Node> {
+        let at = place(self.peek()?);
+        let mut items = Vec::new();
+        while let Some(line) = self.peek() {
+            let Some(rest) = line.text.strip_prefix("- ").filter(|_| line.indent == indent) else {
+                if line.indent > indent {
+                    return None;
+                }
+                break;
+            };
+            let inner = Line { indent: indent + 2, text: rest, ..line };
+            if rest.starts_with([' ', '-']) {
+                return None;
+            }
+            if key(rest).is_some() {
+                // The item is a mapping whose first key stands behind the dash.
+                self.lines[self.next] = inner;
+                items.push(self.mapping(indent + 2, depth + 1)?);
+            } else {
+                self.next += 1;
+                items.push(self.scalar(inner, indent)?);
+            }
+        }
+        Some(Node { value: Value::Sequence(items), at })
+    }
+
+    fn mapping(&mut self, indent: usize, depth: usize) -> Option<Node> {
+        let at = place(self.peek()?);
+        let mut pairs: Vec<Pair> = Vec::new();
+        while let Some(line) = self.peek() {
+            if line.indent < indent {
+                break;
+            }
+            // Behind an indentless sequence the next key; a dash here ends the mapping of a sequence's item.
+            let (name, rest) = key(line.text).filter(|_| line.indent == indent)?;
+            if pairs.len() >= KEYS || pairs.iter().any(|p| p.key == name) {
+                return None;
+            }
+            self.next += 1;
+            let value = if rest.is_empty() {
+                let below = self.peek()?;
+                let deeper = below.indent > indent;
+                let indentless = below.indent == indent && below.text.starts_with("- ");
+                if !deeper && !indentless {
+                    return None;
+                }
+                let mut node = self.block(below.indent, depth + 1)?;
+                if let (true, Some(first)) = (indentless, node.items().first().map(|item| item.at)) {
+                    // The scanner says so: a sequence whose dashes are not indented begins at its first item.
+                    node.at = first;
+                }
+                node
+            } else {
+                let column = indent + (line.text.len() - rest.len());
+                self.scalar(Line { indent: column, text: rest, ..line }, indent)?
+            };
+            pairs.push(Pair { key: name.to_owned(), at: place(line), value });
+        }
+        Some(Node { value: Value::Mapping(pairs), at })
+    }
+
+    /// A one-line scalar inside a collection at `indent`; a deeper line after it could continue it.
+    fn scalar(&self, line: Line<'_>, indent: usize) -> Option<Node> {
+        if self.peek().is_some_and(|next| next.indent > indent) {
+            return None;
+        }
+        let value = match line.text.as_bytes() {
+            b"{}" => Value::Mapping(Vec::new()),
+            b"[]" => Value::Sequence(Vec::new()),
+            [quote @ (b'"' | b'\''), .., end] if quote == end => {
+                let text = line.text.get(1..line.text.len() - 1)?;
+                if text.contains([char::from(*quote), '\\']) {
+                    return None;
+                }
+                Value::Scalar(Scalar { text: text.to_owned(), style: Style::Quoted })
+            }
+            _ if is_plain(line.text) => {
+                Value::Scalar(Scalar { text: line.text.to_owned(), style: Style::Plain })
+            }
+            _ => return None,
+        };
+        Some(Node { value, at: place(line) })
+    }
+}
+
+fn place(line: Line<'_>) -> Position {
+    let column = u32::try_from(line.indent + 1).unwrap_or(u32::MAX);
+    Position { line: line.number, column }
+}
+
+/// A bare key and what stands behind its colon.
+fn key(text: &str) -> Option<(&str, &str)> {
+    let letter = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'/' | b'-');
+    let end = text.bytes().position(|b| !letter(b))?;
+    let (name, rest) = text.split_at(end);
+    let rest = rest.strip_prefix(':')?;
+    if name.is_empty() || name.len() > KEY || !name.as_bytes()[0].is_ascii_alphanumeric() {
+        return None;
+    }
+    match rest.strip_prefix(' ') {
+        Some(value) if value.starts_with(' ') => None,
+        Some(value) => Some((name, value)),
+        None => rest.is_empty().then_some((name, rest)),
+    }
+}
+
+/// Whether this stands bare on its line and means itself.
+fn is_plain(text: &str) -> bool {
+    let start = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'/');
+    text.as_bytes().first().is_some_and(|b| start(*b))
+        && !text.contains(": ")
+        && !text.contains(" #")
+        && !text.ends_with(':')
+}
