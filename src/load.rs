@@ -10,16 +10,19 @@ pub mod gitops;
 pub mod objects;
 pub mod observed;
 pub mod origin;
+mod parallel;
 pub mod strict;
 
 use crate::error::{At, Failure};
 use crate::files::{Entry, EntryKind, Files, Unreadable};
 use crate::load::folder::is_manifest;
 use crate::load::objects::{Filter, Place, Reading};
+use crate::load::parallel::on_all_cores;
 use crate::model::id::Namespace;
 use crate::model::kind::Kind;
 use crate::model::naming::GROUP;
 use crate::model::world::{Holds, SourceState, World};
+use crate::yaml::parse::Document;
 use crate::yaml::{Error, parse};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -27,6 +30,9 @@ use std::sync::Arc;
 pub use gitops::gitops;
 pub use observed::Observed;
 pub use origin::refine;
+
+/// Files that are in memory at once.
+const BATCH: usize = 4096;
 
 /// Folders of the GitOps repository that hold no input objects.
 pub const OURS: &[&str] = &["applications/", "servings/", "records/", "templates/"];
@@ -77,35 +83,20 @@ fn source(reading: &mut Reading, input: &Input<'_>) {
     for unreadable in lost.iter().filter(|l| kept(&l.path)) {
         whole.lost(reading, input, unreadable);
     }
-    for entry in entries.iter().filter(|e| kept(&e.path)) {
-        match entry.kind {
-            EntryKind::Submodule => {
-                let why = "is a submodule: its files are not here".to_owned();
-                whole.lost(reading, input, &Unreadable { path: entry.path.clone(), why });
+    let entries: Vec<&Entry> = entries.iter().filter(|e| kept(&e.path)).collect();
+    for batch in entries.chunks(BATCH) {
+        let mut files = Vec::with_capacity(batch.len());
+        for entry in batch {
+            match bytes(input, entry, &paths) {
+                Ok(Some(bytes)) => files.push((entry.path.clone(), bytes)),
+                Ok(None) => {}
+                Err(unreadable) => whole.lost(reading, input, &unreadable),
             }
-            EntryKind::Link => {
-                if let Err(why) = link(input.files, entry, &paths) {
-                    whole.lost(reading, input, &Unreadable { path: entry.path.clone(), why });
-                }
+        }
+        for (path, parsed) in on_all_cores(files, |_, bytes| Parsed::of(bytes)) {
+            if !file(reading, input, &path, parsed) {
+                whole.not(format!("{} cannot be read", file_name(&input.files.name(), &path)));
             }
-            EntryKind::File if is_manifest(&entry.path) || entry.path.is_empty() => {
-                match input.files.read(&entry.path) {
-                    Ok(Some(bytes)) => {
-                        if !file(reading, input, &entry.path, &bytes) {
-                            whole.not(format!(
-                                "{} cannot be read",
-                                file_name(&input.files.name(), &entry.path)
-                            ));
-                        }
-                    }
-                    Ok(None) => {
-                        let why = "vanished while it was read".to_owned();
-                        whole.lost(reading, input, &Unreadable { path: entry.path.clone(), why });
-                    }
-                    Err(unreadable) => whole.lost(reading, input, &unreadable),
-                }
-            }
-            EntryKind::File => {}
         }
     }
     let objects = reading.objects - before;
@@ -175,16 +166,62 @@ pub fn joined(from: &str, path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Reads one file; `false`: not all of it could be read.
-fn file(reading: &mut Reading, input: &Input<'_>, path: &str, bytes: &[u8]) -> bool {
+/// The bytes of an entry that objects may stand in; `None`: they may not.
+fn bytes(input: &Input<'_>, entry: &Entry, paths: &BTreeSet<&str>) -> Result<Option<Vec<u8>>, Unreadable> {
+    let lost = |why: String| Unreadable { path: entry.path.clone(), why };
+    match entry.kind {
+        EntryKind::Submodule => Err(lost("is a submodule: its files are not here".into())),
+        EntryKind::Link => link(input.files, entry, paths).map(|()| None).map_err(lost),
+        // A source that is a file itself is read whatever its name.
+        EntryKind::File if is_manifest(&entry.path) || entry.path.is_empty() => {
+            match input.files.read(&entry.path)? {
+                Some(bytes) => Ok(Some(bytes)),
+                None => Err(lost("vanished while it was read".into())),
+            }
+        }
+        EntryKind::File => Ok(None),
+    }
+}
+
+/// What parsing one file gave, before anything is decided about it.
+enum Parsed {
+    /// It is not the text it should be; with what it bears on.
+    Damaged(Error, Holds),
+    /// Its documents; those that are wrong with their text.
+    Documents(Vec<(Document, Option<String>)>),
+}
+
+impl Parsed {
+    fn of(bytes: &[u8]) -> Self {
+        match damage::sound(bytes) {
+            Ok(text) => {
+                let own_text =
+                    |d: &Document| (!d.errors.is_empty()).then(|| text[d.range.clone()].to_owned());
+                let documents = parse::documents(text).into_iter();
+                Self::Documents(
+                    documents
+                        .map(|d| {
+                            let own = own_text(&d);
+                            (d, own)
+                        })
+                        .collect(),
+                )
+            }
+            Err(error) if error.code == "lfs-pointer" => Self::Damaged(error, Holds::Everything),
+            Err(error) => {
+                let holds = damage::bears_on(&String::from_utf8_lossy(bytes), None);
+                Self::Damaged(error, holds)
+            }
+        }
+    }
+}
+
+/// Takes one file; `false`: not all of it could be read.
+fn file(reading: &mut Reading, input: &Input<'_>, path: &str, parsed: Parsed) -> bool {
     let name: Arc<str> = file_name(&input.files.name(), path).into();
-    let text = match damage::sound(bytes) {
-        Ok(text) => text,
-        Err(error) => {
-            let holds = match error.code {
-                "lfs-pointer" => Holds::Everything,
-                _ => damage::bears_on(&String::from_utf8_lossy(bytes), None),
-            };
+    let documents = match parsed {
+        Parsed::Documents(documents) => documents,
+        Parsed::Damaged(error, holds) => {
             let harmless = holds == Holds::Nothing;
             reading.problem(error.failure(&name), holds);
             return harmless;
@@ -192,7 +229,18 @@ fn file(reading: &mut Reading, input: &Input<'_>, path: &str, bytes: &[u8]) -> b
     };
     let filter = Filter { kinds: input.kinds.as_ref(), namespaces: input.namespaces.as_ref() };
     let mut whole = true;
-    for document in parse::documents(text) {
+    for (document, text) in documents {
+        let text = text.unwrap_or_default();
+        if !document.complete {
+            let holds = damage::bears_on(&text, document.node.as_ref());
+            whole &= holds == Holds::Nothing;
+            // The last error is the one that broke the document off; those before it may quote keys of a
+            // kind that is not ours to look into.
+            if let Some(error) = document.errors.last() {
+                reading.problem(error.failure(&name), holds);
+            }
+            continue;
+        }
         let place = Place {
             source: input.name.clone(),
             file: name.clone(),
@@ -200,39 +248,15 @@ fn file(reading: &mut Reading, input: &Input<'_>, path: &str, bytes: &[u8]) -> b
             document: document.index,
             files: Some(input.files),
         };
-        let region = lines(text, document.first_line, document.end_line);
-        if document.complete {
-            let before = reading.objects;
-            whole &= reading.document(&document, &place, filter);
-            // A second apiVersion may be the one that was meant.
-            let unclear = reading.objects == before && region.contains(GROUP);
-            if let Some(error) = document.errors.first().filter(|_| unclear) {
-                let error = Error::new(error.code, error.at, "has an error at one of its keys");
-                reading.problem(error.failure(&name), Holds::Everything);
-                whole = false;
-            }
-        } else {
-            let holds = damage::bears_on(region, document.node.as_ref());
-            whole &= holds == Holds::Nothing;
-            // The last error is the one that broke the document off; those before it may quote keys of a
-            // kind that is not ours to look into.
-            if let Some(error) = document.errors.last() {
-                reading.problem(error.failure(&name), holds);
-            }
+        let before = reading.objects;
+        whole &= reading.document(&document, &place, filter);
+        // Of two apiVersions the second may be the one that was meant.
+        let unclear = reading.objects == before && text.contains(GROUP);
+        if let Some(error) = document.errors.first().filter(|_| unclear) {
+            let error = Error::new(error.code, error.at, "has an error at one of its keys");
+            reading.problem(error.failure(&name), Holds::Everything);
+            whole = false;
         }
     }
     whole
-}
-
-/// The lines from `first` up to `end` (from 1, `end` excluded).
-fn lines(text: &str, first: u32, end: u32) -> &str {
-    let start_of = |line: u32| {
-        let skip = usize::try_from(line.saturating_sub(1)).unwrap_or(usize::MAX);
-        match skip {
-            0 => 0,
-            n => text.match_indices('\n').nth(n - 1).map_or(text.len(), |(place, _)| place + 1),
-        }
-    };
-    let start = start_of(first);
-    &text[start..start_of(end).max(start)]
 }

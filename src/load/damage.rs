@@ -42,13 +42,13 @@ pub fn sound(bytes: &[u8]) -> Result<&str, Error> {
 #[must_use]
 pub fn bears_on(text: &str, partial: Option<&Node>) -> Holds {
     let mut orders = BTreeSet::new();
-    let mut foreign = true;
+    let mut foreign = false;
     for document in split(text) {
-        let kinds = kinds(document);
-        let blank = document.lines().map(str::trim).all(|l| l.is_empty() || l.starts_with(['#', '-']));
-        if blank {
+        let says_nothing = |l: &str| l.is_empty() || l.starts_with('#') || l == "---" || l == "...";
+        if document.lines().all(|line| says_nothing(line.trim())) {
             continue;
         }
+        let kinds = kinds(document);
         if kinds.iter().any(|kind| may_be_policy(kind)) {
             return Holds::Everything;
         }
@@ -58,13 +58,18 @@ pub fn bears_on(text: &str, partial: Option<&Node>) -> Holds {
             if found.is_empty() {
                 return Holds::Everything;
             }
-            foreign = false;
             orders.extend(found);
         } else if kinds.is_empty() || document.contains(GROUP) {
             return Holds::Everything;
+        } else {
+            foreign = true;
         }
     }
-    if foreign { Holds::Nothing } else { Holds::Orders(orders) }
+    match (orders.is_empty(), foreign) {
+        (false, _) => Holds::Orders(orders),
+        (true, true) => Holds::Nothing,
+        (true, false) => Holds::Everything,
+    }
 }
 
 /// Whether an object of this kind, or of the one it is a misspelling of, can change more than one Order.

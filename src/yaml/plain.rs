@@ -20,8 +20,8 @@ const KEY: usize = 200;
 pub struct Plain {
     /// Its tree.
     pub node: Node,
-    /// The line of its first key, or of the `---` before it.
-    pub first_line: u32,
+    /// The byte of its first key, or of the `---` before it.
+    pub start: usize,
     /// Its place among the documents, empty ones counted.
     pub index: u32,
 }
@@ -31,6 +31,8 @@ pub struct Plain {
 struct Line<'t> {
     /// From 1.
     number: u32,
+    /// Of `text`, in the whole text.
+    byte: usize,
     /// Columns before `text`, from 0. Only spaces and dashes stand there, so a column is a byte.
     indent: usize,
     text: &'t str,
@@ -43,15 +45,16 @@ pub fn documents(text: &str) -> Option<Vec<Plain>> {
     let mut lines: Vec<Line<'_>> = Vec::new();
     let mut marker = None;
     let mut index = 0;
-    let mut number = 0;
-    for line in text.split_terminator('\n') {
-        number += 1;
+    let mut next = 0;
+    for (line, number) in text.split_terminator('\n').zip(1..) {
+        let byte = next;
+        next += line.len() + 1;
         if line == "---" {
             if marker.is_some() || !lines.is_empty() {
                 close(&mut lines, marker, index, &mut found)?;
                 index += 1;
             }
-            marker = Some(number);
+            marker = Some(byte);
             continue;
         }
         let text = line.trim_start_matches(' ');
@@ -66,7 +69,8 @@ pub fn documents(text: &str) -> Option<Vec<Plain>> {
         {
             return None;
         }
-        lines.push(Line { number, indent: line.len() - text.len(), text });
+        let indent = line.len() - text.len();
+        lines.push(Line { number, byte: byte + indent, indent, text });
     }
     if marker.is_some() || !lines.is_empty() {
         close(&mut lines, marker, index, &mut found)?;
@@ -79,7 +83,7 @@ fn ordinary(c: char) -> bool {
     matches!(c, ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
 }
 
-fn close(lines: &mut Vec<Line<'_>>, marker: Option<u32>, index: u32, found: &mut Vec<Plain>) -> Option<()> {
+fn close(lines: &mut Vec<Line<'_>>, marker: Option<usize>, index: u32, found: &mut Vec<Plain>) -> Option<()> {
     let Some(first) = lines.first().copied() else { return Some(()) };
     let mut block = Block { lines, next: 0 };
     let node = block.block(first.indent, 0)?;
@@ -87,7 +91,7 @@ fn close(lines: &mut Vec<Line<'_>>, marker: Option<u32>, index: u32, found: &mut
     if first.indent != 0 || block.next != block.lines.len() {
         return None;
     }
-    found.push(Plain { node, first_line: marker.unwrap_or(first.number), index });
+    found.push(Plain { node, start: marker.unwrap_or(first.byte), index });
     lines.clear();
     Some(())
 }
