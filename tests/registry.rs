@@ -6,6 +6,8 @@
 
 #[path = "registry/auth.rs"]
 mod auth;
+#[path = "support/authority.rs"]
+mod authority;
 #[path = "registry/bytes.rs"]
 mod bytes;
 #[path = "registry/discovery.rs"]
@@ -15,6 +17,18 @@ mod faults;
 #[path = "support/hostile.rs"]
 mod hostile;
 
+#[path = "registry/layout.rs"]
+mod layout;
+#[path = "support/layout.rs"]
+mod layout_folder;
+#[path = "registry/network.rs"]
+mod network;
+#[path = "support/peers.rs"]
+mod peers;
+#[path = "registry/real.rs"]
+mod real;
+#[path = "support/servers.rs"]
+mod servers;
 #[path = "registry/writing.rs"]
 mod writing;
 

@@ -21,6 +21,11 @@ pub struct Record {
 impl Record {
     /// About `subject`, with this text.
     pub fn new(subject: &Digest, text: &str) -> Self {
+        Self::sized(subject, 7, text)
+    }
+
+    /// About a `subject` of this size; only tools that walk a layout look at it.
+    pub fn sized(subject: &Digest, size: usize, text: &str) -> Self {
         let layer = Bytes::copy_from_slice(text.as_bytes());
         let (empty, layer_digest) = (Digest::of(b"{}"), Digest::of(&layer));
         let manifest = json!({
@@ -28,7 +33,7 @@ impl Record {
             "artifactType": "application/vnd.kokumi.promotion.v1+json",
             "config": {"mediaType": "application/vnd.oci.empty.v1+json", "digest": empty, "size": 2},
             "layers": [{"mediaType": "application/vnd.dev.sigstore.bundle.v0.3+json", "digest": layer_digest, "size": layer.len()}],
-            "subject": {"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": subject, "size": 7},
+            "subject": {"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": subject, "size": size},
             "annotations": {"org.opencontainers.image.created": "2026-11-30T00:00:00Z"},
         })
         .to_string()

@@ -115,6 +115,14 @@ impl Auth {
         *self.scheme.lock().unwrap_or_else(PoisonError::into_inner) = scheme;
     }
 
+    /// The first request was no challenge; whoever meets one later learns from it.
+    pub(super) fn learn_nothing(&self) {
+        let mut scheme = self.scheme.lock().unwrap_or_else(PoisonError::into_inner);
+        if *scheme == Scheme::Unknown {
+            *scheme = Scheme::Open;
+        }
+    }
+
     /// Learns from an answer of the registry itself; `true`: it was a challenge that can be answered.
     pub(super) fn challenged(&self, reply: &Reply, path: &str, action: Action) -> bool {
         let headers = reply.headers.get_all(header::WWW_AUTHENTICATE);
@@ -136,9 +144,7 @@ impl Auth {
                 true
             }
             None => {
-                if self.is_unknown() {
-                    self.learn(Scheme::Open);
-                }
+                self.learn_nothing();
                 false
             }
         }

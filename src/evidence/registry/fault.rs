@@ -85,32 +85,35 @@ impl Fault {
         if error.is_builder() {
             return Self::settled(broken(request, None, "the request cannot be made"));
         }
-        if chain(error).any(|cause| cause.is::<TooDeep>()) {
+        let causes = causes(error);
+        if causes.iter().any(|cause| cause.is::<TooDeep>()) {
             return Self::settled(broken(request, None, TooDeep.to_string()));
         }
         if error.is_dns() {
             return Self::no_answer(request, "host name not found", true);
         }
-        let mut why = None;
-        for cause in chain(error) {
-            if let Some(tls) = cause.downcast_ref::<rustls::Error>() {
-                return Self::tls(request, tls);
-            }
-            if let Some(io) = cause.downcast_ref::<io::Error>() {
-                if let Some(tls) = io.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>()) {
-                    return Self::tls(request, tls);
-                }
-                why = why.or(io_words(io.kind()));
-            }
-            let text = cause.to_string();
-            if text.contains("proxy auth") {
-                let why = "the proxy wants credentials (407)";
-                return Self::settled(unread(Verified::RegistryUnreachable, request, Some(407), why, false));
-            }
-            if text.contains("tunnel") {
-                return Self::no_answer(request, "the proxy makes no connection", true);
-            }
+        if let Some(tls) = causes.iter().find_map(|cause| cause.downcast_ref::<rustls::Error>()) {
+            return Self::tls(request, tls);
         }
+        // These errors have no type that can be named.
+        let says = |text: &str| causes.iter().any(|cause| cause.to_string().contains(text));
+        if says("proxy authorization required") {
+            let why = "the proxy wants credentials (407)";
+            return Self::settled(unread(Verified::RegistryUnreachable, request, Some(407), why, false));
+        }
+        if says("failed to create underlying connection") {
+            return Self::no_answer(request, "the proxy cannot be reached", true);
+        }
+        if says("tunnel error") {
+            return Self::no_answer(request, "the proxy makes no connection", true);
+        }
+        if says("tls handshake eof") {
+            return Self::no_answer(request, "TLS: the handshake ends early", true);
+        }
+        if says("invalid HTTP") {
+            return Self::no_answer(request, "the answer is not HTTP", true);
+        }
+        let why = causes.iter().find_map(|cause| io_words(cause.downcast_ref::<io::Error>()?.kind()));
         let words = match why {
             Some(words) => words,
             None if error.is_timeout() => "no connection in time",
@@ -126,9 +129,18 @@ impl Fault {
     }
 }
 
-/// Everything that caused an error.
-fn chain(error: &reqwest::Error) -> impl Iterator<Item = &(dyn std::error::Error + 'static)> {
-    std::iter::successors(error.source(), |cause: &&(dyn std::error::Error + 'static)| (*cause).source())
+/// Everything that caused an error. What an `io::Error` wraps is not among its sources.
+fn causes(error: &reqwest::Error) -> Vec<&(dyn std::error::Error + 'static)> {
+    let mut found = Vec::new();
+    let mut next = error.source();
+    while let Some(cause) = next {
+        found.push(cause);
+        next = match cause.downcast_ref::<io::Error>().and_then(io::Error::get_ref) {
+            Some(wrapped) => Some(wrapped),
+            None => cause.source(),
+        };
+    }
+    found
 }
 
 fn io_words(kind: io::ErrorKind) -> Option<&'static str> {

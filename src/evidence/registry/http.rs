@@ -164,7 +164,12 @@ impl Session<'_> {
         let _active = self.budget.activity();
 
         let mut sent = self.authorization(line, call.action, None).await?;
-        let mut reply = self.follow(call, line, body, sent.as_ref()).await?;
+        let tried = self.follow(call, line, body, sent.as_ref()).await;
+        if tried.is_err() {
+            // No challenge to be had: the others need not queue for it.
+            auth.learn_nothing();
+        }
+        let mut reply = tried?;
         // A host that a redirect led to teaches nothing and gets nothing.
         let own = same_origin(&reply.url, &self.host.base);
         let again = own && auth.challenged(&reply, self.repository.path(), call.action);
