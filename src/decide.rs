@@ -4,7 +4,6 @@
 //! values pinned in the Serving, never from a Preparation that was edited or is gone.
 
 pub mod applications;
-pub mod history;
 pub mod intent;
 pub mod removal;
 pub mod status;
@@ -16,7 +15,7 @@ use crate::model::order::Mode;
 use crate::model::plan::{Decision, Plan, Promotion, Row, ServingPlan, ServingState};
 use crate::model::scope::Scope;
 use crate::model::serving::RequestedBy;
-use crate::model::verdict::Verdict;
+use crate::model::verdict::{GateName, Verdict};
 use crate::model::world::{GitOps, Holds, World};
 use crate::resolve::{Case, Presence};
 use std::collections::BTreeSet;
@@ -30,6 +29,8 @@ pub struct Options {
     pub max_removals: Option<usize>,
     /// `--allow-removals`: that many, once.
     pub allow_removals: Option<usize>,
+    /// `limits.maxPromotions`, where it is set.
+    pub max_promotions: Option<usize>,
 }
 
 /// Decides everything at one instant.
@@ -43,11 +44,17 @@ pub fn plan(
     options: &Options,
 ) -> Plan {
     let clusters: BTreeSet<&ClusterName> = world.clusters.keys().collect();
-    let mut rows: Vec<Row> = cases
+    let mut judged: Vec<(&Case, Vec<Verdict>)> = cases
         .iter()
         .filter(|case| options.scope.admits(&case.order, case.labels.as_ref()))
-        .map(|case| row(case, facts, &clusters, context))
+        .map(|case| match case.presence {
+            Presence::Present => (case, gates::judge(case, facts, context)),
+            Presence::Unreadable(_) | Presence::Gone(_) => (case, Vec::new()),
+        })
         .collect();
+    limit(&mut judged, facts, context, options.max_promotions);
+    let mut rows: Vec<Row> =
+        judged.into_iter().map(|(case, verdicts)| row(case, verdicts, facts, &clusters, context)).collect();
     removal::hand_over(&mut rows, gitops, world, options.allow_removals.is_some(), &context.argocd_namespace);
     let guard = removal::guard(&rows, gitops, options);
     let (mut problems, mut notices) = (Vec::new(), Vec::new());
@@ -63,14 +70,43 @@ pub fn plan(
     Plan { at: context.now, head: gitops.head.clone(), rows, guard, problems, notices }
 }
 
-fn row(case: &Case, facts: &Facts, clusters: &BTreeSet<&ClusterName>, context: &Context) -> Row {
-    let verdicts = match case.presence {
-        Presence::Present => gates::judge(case, facts, context),
-        Presence::Unreadable(_) | Presence::Gone(_) => Vec::new(),
-    };
+/// Holds promotions beyond `limits.maxPromotions`, by the order of Orders; a rollback is neither held nor
+/// counted.
+fn limit(judged: &mut [(&Case, Vec<Verdict>)], facts: &Facts, context: &Context, most: Option<usize>) {
+    let Some(most) = most else { return };
+    let mut promoted = 0;
+    for (case, verdicts) in judged {
+        let promotes = matches!(decision(case, verdicts), Decision::Promote(_));
+        if !promotes || gates::window::rollback(case, facts, context).is_some() {
+            continue;
+        }
+        if promoted < most {
+            promoted += 1;
+            continue;
+        }
+        for verdict in verdicts.iter_mut().filter(|v| v.gate == GateName::Window) {
+            *verdict = gates::window::beyond(most);
+        }
+    }
+}
+
+fn row(
+    case: &Case,
+    verdicts: Vec<Verdict>,
+    facts: &Facts,
+    clusters: &BTreeSet<&ClusterName>,
+    context: &Context,
+) -> Row {
     let decision = decision(case, &verdicts);
     let applications = applications::plan(case, &decision, facts, clusters, context);
     let serving = serving(case, &decision, &verdicts, &applications, facts, context);
+    // Nothing is sealed for an Order whose input is wrong.
+    let seal = match decision {
+        Decision::Hold if gates::is_target(&verdicts) => gates::approvals::assess(case, facts, context).due,
+        Decision::Hold | Decision::Keep | Decision::Promote(_) | Decision::Broken | Decision::Remove(_) => {
+            None
+        }
+    };
     let mut errors = case.errors.clone();
     if let Presence::Unreadable(why) = &case.presence
         && errors.is_empty()
@@ -95,7 +131,7 @@ fn row(case: &Case, facts: &Facts, clusters: &BTreeSet<&ClusterName>, context: &
         warnings: case.warnings.clone(),
         serving,
         applications,
-        seal: None,
+        seal,
     }
 }
 

@@ -152,11 +152,22 @@ fn claims(case: &Case, context: &Context) -> Vec<(Artifact, Claim)> {
         }
         return evidence::basics(&deployed.artifact, &case.order);
     };
-    let held_anyway = GATES.iter().any(|gate| (gate.hopeless)(case, context));
-    if held_anyway && evidence::kept(case, &candidate.artifact, context.trust).is_some() {
-        return Vec::new();
-    }
-    GATES.iter().flat_map(|gate| (gate.ask)(case)).collect()
+    let kept = evidence::kept(case, &candidate.artifact, context.trust).is_some();
+    let hopeless: Vec<GateName> =
+        GATES.iter().filter(|gate| (gate.hopeless)(case, context)).map(|gate| gate.name).collect();
+    // Only signature and provenance have a kept verdict. What makes a candidate the target and what seals its
+    // votes is read in every run, unless an earlier gate keeps it from being the target anyway.
+    let is_no_target = hopeless.iter().any(|name| *name <= GateName::Upstream);
+    let asked = |gate: &&Gate| match gate.name {
+        GateName::Evidence => !kept || hopeless.is_empty(),
+        GateName::Ready
+        | GateName::Upstream
+        | GateName::Checks
+        | GateName::Approvals
+        | GateName::Window
+        | GateName::OptIn => !kept || !is_no_target,
+    };
+    GATES.iter().filter(asked).flat_map(|gate| (gate.ask)(case)).collect()
 }
 
 /// Every gate's answer for the candidate, in order; none without a candidate.
@@ -166,6 +177,12 @@ pub fn judge(case: &Case, facts: &Facts, context: &Context) -> Vec<Verdict> {
         return Vec::new();
     }
     GATES.iter().map(|gate| (gate.judge)(case, facts, context)).collect()
+}
+
+/// Whether gates 1 to 3 pass: then the candidate is the target, and its votes are sealed.
+#[must_use]
+pub fn is_target(verdicts: &[Verdict]) -> bool {
+    !verdicts.is_empty() && verdicts.iter().filter(|v| v.gate <= GateName::Checks).all(Verdict::is_passed)
 }
 
 /// What is known of one artifact; nothing where nothing was asked.

@@ -4,6 +4,7 @@
 //! deploys, what is deployed, which Preparation could come next, and what is wrong with its input.
 
 pub mod candidate;
+pub mod history;
 pub mod newest;
 pub mod observe;
 pub mod place;
@@ -237,8 +238,8 @@ pub fn cases(world: &World, gitops: &GitOps, argocd_namespace: &str) -> Vec<Case
 }
 
 fn read_observed(case: &mut Case, world: &World, argocd_namespace: &str) {
-    let (Some(applications), Some(serving)) = (&world.applications, &case.serving) else { return };
-    let written = serving.status.clusters.iter().filter(|c| c.reason == PINNED);
+    let Some(applications) = &world.applications else { return };
+    let written = case.serving.iter().flat_map(|s| &s.status.clusters).filter(|c| c.reason == PINNED);
     let seen = written.map(|cluster| Seen {
         cluster: cluster.name.clone(),
         server: cluster.server.clone(),

@@ -1,13 +1,12 @@
 //! What happens to each Application of one Order.
 
-use crate::gates::{self, Context, GATES, opt_in};
+use crate::gates::{self, Context, opt_in, window};
 use crate::model::evidence::Facts;
 use crate::model::id::{ApplicationName, ClusterName};
 use crate::model::naming::application_name;
 use crate::model::plan::{ApplicationAction, ApplicationPlan, Decision, Pin};
 use crate::model::reason::Verified;
 use crate::model::serving::ClusterStatus;
-use crate::model::verdict::GateName;
 use crate::resolve::place::{Held, Place, normal_server};
 use crate::resolve::slot::Slot;
 use crate::resolve::{Case, DeployedNow, PINNED};
@@ -192,11 +191,8 @@ fn joining(
     if let Err(why) = opt_in::admits(slot, context) {
         return hold(OPT_IN_REQUIRED, why);
     }
-    for gate in GATES.iter().filter(|g| g.name == GateName::Window) {
-        let verdict = (gate.judge)(case, facts, context);
-        if !verdict.is_passed() {
-            return hold("Window", verdict.message);
-        }
+    if let Some(why) = window::frozen(case, context.now) {
+        return hold("Frozen", why);
     }
     match gates::evidence::verify(facts, &deployed.artifact, &case.order) {
         Some(found) if found.reason == Verified::SignaturesVerified => {

@@ -2,7 +2,7 @@
 //! run to run while nothing changes.
 
 use super::applications::OPT_IN_REQUIRED;
-use super::history;
+use crate::gates::approvals::{self, Assessment};
 use crate::gates::{self, Context};
 use crate::model::evidence::Facts;
 use crate::model::id::{Artifact, PreparationName};
@@ -10,9 +10,10 @@ use crate::model::meta::Condition;
 use crate::model::order::Mode;
 use crate::model::plan::{ApplicationAction, ApplicationPlan, Decision};
 use crate::model::reason::{Approved, Ready, Verified};
-use crate::model::serving::{ClusterStatus, Deployed, Queued, ServingStatus, VerifiedStatus};
+use crate::model::serving::{ApprovalStatus, ClusterStatus, Deployed, Queued, ServingStatus, VerifiedStatus};
 use crate::model::verdict::{GateName, Verdict};
-use crate::resolve::{Case, PINNED};
+use crate::resolve::observe::{self, Health};
+use crate::resolve::{Case, PINNED, history};
 
 /// Longest message of a condition, in characters.
 const MESSAGE: usize = 2_048;
@@ -29,13 +30,23 @@ pub fn status(
 ) -> ServingStatus {
     let old = case.serving.as_ref().map(|s| s.status.clone()).unwrap_or_default();
     let mut new = old.clone();
+    let health = health(case, decision, context);
+    if let Some(health) = &health {
+        new.history = history::observed(&new.history, health);
+    }
     pinned(&mut new, case, decision, context);
     target(&mut new, &old, case, decision, verdicts, context);
     new.queued = queued(&old, case, decision, verdicts, context);
     new.clusters = clusters(case, &old, applications);
     let (verified, kept) = verified(case, &old, facts, context);
     new.verified = kept;
-    let conditions = [ready(case, decision, verdicts, &new), approved(case, verdicts), verified];
+    let assessed = case.candidate.as_ref().map(|_| approvals::assess(case, facts, context));
+    new.approval = approval(case, &old, assessed.as_ref());
+    let conditions = [
+        ready(case, decision, verdicts, &new, health.as_ref()),
+        approved(case, &old, assessed.as_ref()),
+        verified,
+    ];
     new.conditions = conditions
         .into_iter()
         .map(|mut condition| {
@@ -89,11 +100,7 @@ fn target(
     verdicts: &[Verdict],
     context: &Context,
 ) {
-    let first_three = |v: &&Verdict| match v.gate {
-        GateName::Ready | GateName::Upstream | GateName::Checks => true,
-        GateName::Approvals | GateName::Evidence | GateName::Window | GateName::OptIn => false,
-    };
-    let passes = !verdicts.is_empty() && verdicts.iter().filter(first_three).all(Verdict::is_passed);
+    let passes = gates::is_target(verdicts);
     let target = match (decision, &case.candidate) {
         (Decision::Promote(_), Some(candidate)) => Some(candidate.name.clone()),
         (_, Some(candidate)) if passes => Some(candidate.name.clone()),
@@ -192,7 +199,28 @@ fn waiting(case: &Case, verdicts: &[Verdict]) -> Option<String> {
     Some(format!("{} waits for {}: {}", candidate.name, verdict.gate, verdict.message))
 }
 
-fn ready(case: &Case, decision: &Decision, verdicts: &[Verdict], new: &ServingStatus) -> Condition {
+/// What the Applications say of what is deployed after this run.
+fn health(case: &Case, decision: &Decision, context: &Context) -> Option<Health> {
+    match decision {
+        Decision::Promote(_) => Some(match &case.seen {
+            Some(_) => Health::Deploying { why: "it is pinned by this run".into() },
+            None => Health::NotObserved,
+        }),
+        Decision::Keep | Decision::Hold | Decision::Broken | Decision::Remove(_) => {
+            let deployed = case.deployed.as_ref()?;
+            let history = case.serving.as_ref().map_or(&[][..], |s| s.status.history.as_slice());
+            Some(observe::deployed(deployed, history, case.seen.as_deref(), context.now))
+        }
+    }
+}
+
+fn ready(
+    case: &Case,
+    decision: &Decision,
+    verdicts: &[Verdict],
+    new: &ServingStatus,
+    health: Option<&Health>,
+) -> Condition {
     let errors: Vec<String> = case.errors.iter().map(crate::error::Failure::sentence).collect();
     let Some(deployed) = &new.observed_preparation_name else {
         if !errors.is_empty() {
@@ -206,17 +234,26 @@ fn ready(case: &Case, decision: &Decision, verdicts: &[Verdict], new: &ServingSt
         let message = waiting(case, verdicts).unwrap_or_else(|| nothing_yet(case));
         return condition("Ready", Ready::Pending.status(), Ready::Pending.as_str(), message);
     };
-    let held = new.clusters.iter().any(|c| c.reason == OPT_IN_REQUIRED);
-    let (reason, mut message) = if held {
-        let which: Vec<&str> =
-            new.clusters.iter().filter(|c| c.reason == OPT_IN_REQUIRED).map(|c| c.message.as_str()).collect();
-        (Ready::OptInRequired, vec![which.join("; ")])
-    } else {
-        (
+    let held: Vec<&str> =
+        new.clusters.iter().filter(|c| c.reason == OPT_IN_REQUIRED).map(|c| c.message.as_str()).collect();
+    // What Argo CD says in its own words changes from look to look and stays out of git.
+    let (reason, said) = match health {
+        Some(Health::Degraded { what, .. }) => (Ready::Degraded, format!("{deployed}: {what}")),
+        _ if !held.is_empty() => (Ready::OptInRequired, held.join("; ")),
+        Some(Health::Deploying { .. }) => {
+            (Ready::Deploying, format!("{deployed} is pinned, and not yet healthy on every Ready Cluster"))
+        }
+        Some(Health::NotObserved) | None => (
             Ready::NotObserved,
-            vec![format!("{deployed} is pinned; no observation of its Applications was given")],
-        )
+            format!("{deployed} is pinned; no observation of its Applications was given"),
+        ),
+        Some(Health::Deployed { .. }) => {
+            let since = new.history.first().and_then(|e| e.first_healthy_time);
+            let since = since.map(|t| format!(" since {t}")).unwrap_or_default();
+            (Ready::Deployed, format!("{deployed} is healthy on every Ready Cluster{since}"))
+        }
     };
+    let mut message = vec![said];
     if !matches!(decision, Decision::Promote(_)) {
         message.extend(waiting(case, verdicts));
         message.extend(errors);
@@ -231,15 +268,39 @@ fn nothing_yet(case: &Case) -> String {
     }
 }
 
-fn approved(case: &Case, verdicts: &[Verdict]) -> Condition {
+/// Condition Approved: of the candidate if there is one, else of what is deployed.
+fn approved(case: &Case, old: &ServingStatus, assessed: Option<&Assessment>) -> Condition {
     let subject = subject_name(case);
-    let (reason, message) = if case.needs_approvals() {
-        let said = verdicts.iter().find(|v| v.gate == GateName::Approvals).map(|v| v.message.clone());
-        (Approved::AwaitingApprovals, said.unwrap_or_else(|| "a policy applies".into()))
-    } else {
-        (Approved::ApprovalNotRequired, "no policy applies".into())
+    let (reason, message) = match (assessed, &case.deployed) {
+        (Some(assessed), _) => (assessed.reason, assessed.verdict.message.clone()),
+        (None, Some(deployed)) => {
+            let sealed = old
+                .approval
+                .as_ref()
+                .filter(|a| a.preparation_name.as_ref() == Some(&deployed.preparation))
+                .and_then(|a| a.sealed_time);
+            match sealed {
+                Some(time) => (Approved::Approved, format!("approved and sealed at {time}")),
+                None => (Approved::ApprovalNotRequired, "it was promoted without needing approval".into()),
+            }
+        }
+        (None, None) if case.needs_approvals() => {
+            (Approved::AwaitingApprovals, "there is nothing to approve yet".into())
+        }
+        (None, None) => (Approved::ApprovalNotRequired, "no policy applies".into()),
     };
     condition("Approved", reason.status(), reason.as_str(), with_subject(subject, message))
+}
+
+/// Votes and seal of the candidate; else what is remembered of what is deployed.
+fn approval(case: &Case, old: &ServingStatus, assessed: Option<&Assessment>) -> Option<ApprovalStatus> {
+    let fresh = assessed.and_then(|assessed| approvals::status(case, assessed));
+    fresh.or_else(|| {
+        let deployed = case.deployed.as_ref().map(|d| &d.preparation);
+        old.approval
+            .clone()
+            .filter(|a| a.preparation_name.is_some() && a.preparation_name.as_ref() == deployed)
+    })
 }
 
 fn subject_name(case: &Case) -> Option<&PreparationName> {

@@ -289,15 +289,18 @@ fn voters(tally: &Tally) -> Vec<String> {
 
 fn sealing(tally: &Tally, due: Option<&SealRequest>, found: &Found) -> Verdict {
     let voters = voters(tally).join(", ");
-    let next = match (due, found) {
-        (Some(_), _) => "the seal is being attached",
-        (None, Found::NotAsked) => "the seal was not read in this run: another gate holds",
-        (None, _) if tally.seal_time.is_none() => {
-            "they are sealed once gates 1 to 3 have made it the target and that is committed"
+    let (what, next) = match (due, found) {
+        (Some(_), _) => (For::Evidence, "the seal is being attached"),
+        (None, Found::NotAsked) => {
+            (For::AnotherGate, "the seal was not read in this run: another gate holds")
         }
-        (None, _) => "the seal is not attached yet",
+        (None, _) if tally.seal_time.is_none() => (
+            For::AnotherGate,
+            "they are sealed once gates 1 to 3 have made it the target and that is committed",
+        ),
+        (None, _) => (For::Evidence, "the seal is not attached yet"),
     };
-    Verdict::waiting(GATE, For::Evidence, format!("enough approvals (by {voters}); {next}"))
+    Verdict::waiting(GATE, what, format!("enough approvals (by {voters}); {next}"))
 }
 
 fn awaiting(policy: &ApprovalPolicy, tally: &Tally, void: Option<&SealProof>) -> Verdict {

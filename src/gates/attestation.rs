@@ -20,7 +20,7 @@ pub const TEST_RESULT: &str = "https://in-toto.io/attestation/test-result/v0.1";
 #[must_use]
 pub fn judge(check: &AttestationCheck, known: Option<&Evidence<Vec<Proof>>>, now: Time) -> Answer {
     let proofs = match known {
-        None => return Answer::lacking("it was not read in this run"),
+        None => return Answer::not_read(),
         Some(Evidence::Unread(unread)) => {
             return Answer::unread(format!("{}: {}", unread.reason, unread_text(unread)));
         }

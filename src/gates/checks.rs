@@ -42,6 +42,12 @@ impl Answer {
         let outcome = Outcome::Waiting(For::Evidence);
         Self { outcome, message: message.into(), evidence: Vec::new(), unread: false }
     }
+    /// It was not asked for: another gate holds.
+    pub(super) fn not_read() -> Self {
+        let outcome = Outcome::Waiting(For::AnotherGate);
+        let message = "not read in this run: another gate holds".into();
+        Self { outcome, message, evidence: Vec::new(), unread: false }
+    }
     /// What is there says no.
     pub(super) fn failed(message: String) -> Self {
         Self { outcome: Outcome::Failed, message, evidence: Vec::new(), unread: false }

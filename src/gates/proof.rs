@@ -94,8 +94,8 @@ pub struct Proven {
     pub evidence: Vec<EvidenceRef>,
 }
 
-/// Judges one entry of `history` (newest first). `observed`: what this run itself sees of the newest one,
-/// which is what is deployed; that is no claim.
+/// Judges one entry of `history` (newest first). `observed`: since when this run itself sees the newest one
+/// healthy, which is what is deployed; that is no claim.
 ///
 /// # Errors
 /// Why it is not proven.
@@ -103,7 +103,7 @@ pub fn entry(
     order: &OrderRef,
     history: &[HistoryEntry],
     at: usize,
-    observed: Option<Observed>,
+    observed: Option<Time>,
     facts: &Facts,
     context: &Context,
 ) -> Result<Proven, String> {
@@ -125,24 +125,10 @@ pub fn entry(
     if context.records {
         signed(order, history, at, facts, &mut proven)?;
     }
-    let runs = at == 0 && proven.run.ended.is_none();
-    match observed.filter(|_| runs) {
-        Some(Observed::Healthy(since)) => {
-            proven.run.first_healthy = Some(proven.run.first_healthy.unwrap_or(since));
-        }
-        Some(Observed::Degraded(since)) => proven.run.ended = Some((since, Ended::Degraded)),
-        None => {}
+    if at == 0 && proven.run.ended.is_none() && proven.run.first_healthy.is_none() {
+        proven.run.first_healthy = observed;
     }
     Ok(proven)
-}
-
-/// What this run sees of what is deployed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Observed {
-    /// Healthy on every Ready Cluster, since then.
-    Healthy(Time),
-    /// Degraded, since then.
-    Degraded(Time),
 }
 
 /// The promotion that came after that of `history[at]`: a recovery is no new promotion.

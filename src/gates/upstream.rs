@@ -4,7 +4,7 @@
 //! provenance lists that digest among what it was made from. What ran upstream is judged by signed records
 //! and by what this run itself observes, never by history alone.
 
-use super::proof::{self, Observed, Proven};
+use super::proof::{self, Proven};
 use super::soak::{Soak, soak};
 use super::{Context, evidence, facts_of};
 use crate::model::evidence::{Claim, Evidence, Facts, Unread};
@@ -14,6 +14,7 @@ use crate::model::serving::HistoryEntry;
 use crate::model::time::{Span, Time};
 use crate::model::verdict::{EvidenceRef, For, GateName, Outcome, Verdict};
 use crate::resolve::Case;
+use crate::resolve::history;
 use crate::resolve::observe::{self, Health};
 use crate::resolve::stage::Stage;
 
@@ -26,7 +27,10 @@ pub fn ask(case: &Case) -> Vec<(Artifact, Claim)> {
     let Some(candidate) = case.candidate.as_ref().filter(|_| !case.stages.is_empty()) else {
         return Vec::new();
     };
-    let mut all = vec![(candidate.artifact.clone(), Claim::Provenance(case.order.clone()))];
+    let mut all = Vec::new();
+    if by_base_only(case, candidate) {
+        all.push((candidate.artifact.clone(), Claim::Provenance(case.order.clone())));
+    }
     for stage in &case.stages {
         let runs = stage.serving.as_deref().and_then(|s| s.status.history.first());
         if let (Some(deployed), Some(entry)) = (&stage.deployed, runs)
@@ -34,7 +38,7 @@ pub fn ask(case: &Case) -> Vec<(Artifact, Claim)> {
         {
             all.push((deployed.artifact.clone(), Claim::Records));
         }
-        if history(stage).iter().any(|e| e.digest == candidate.artifact.digest) {
+        if entries(stage).iter().any(|e| e.digest == candidate.artifact.digest) {
             all.push((candidate.artifact.clone(), Claim::Records));
         }
     }
@@ -43,7 +47,7 @@ pub fn ask(case: &Case) -> Vec<(Artifact, Claim)> {
     all
 }
 
-fn history(stage: &Stage) -> &[HistoryEntry] {
+fn entries(stage: &Stage) -> &[HistoryEntry] {
     stage.serving.as_deref().map_or(&[], |s| s.status.history.as_slice())
 }
 
@@ -62,11 +66,7 @@ pub fn hopeless(case: &Case, context: &Context) -> bool {
     }
     let trusting = Context { records: false, ..context.clone() };
     case.stages.iter().any(|stage| {
-        let same = |entry: &Proven| {
-            entry.digest == candidate.artifact.digest
-                || (candidate.base_digest.is_some() && entry.base_digest == candidate.base_digest)
-        };
-        let answer = of_stage(stage, same, &Facts::default(), &trusting);
+        let answer = of_stage(stage, candidate, candidate.base_digest, &Facts::default(), &trusting);
         !matches!(answer.soak, Soak::Passed { .. })
     })
 }
@@ -145,34 +145,41 @@ struct StageAnswer {
     soak: Soak,
     /// The deployment that decides, where one passed.
     run: Option<Proven>,
-    /// Why deployments of the change did not count.
+    /// Why deployments of the change, by history, did not count.
     unproven: Vec<String>,
 }
 
-fn of_stage(stage: &Stage, same: impl Fn(&Proven) -> bool, facts: &Facts, context: &Context) -> StageAnswer {
-    let history = history(stage);
-    let health = match (&stage.deployed, history.first()) {
-        (Some(deployed), Some(entry)) => {
-            observe::deployed(deployed, entry, stage.seen.as_deref(), context.now)
-        }
-        _ => Health::NotObserved,
+/// `base`: the base digest under which a deployment is of the same change, where there is one.
+fn of_stage(
+    stage: &Stage,
+    candidate: &Candidate,
+    base: Option<Digest>,
+    facts: &Facts,
+    context: &Context,
+) -> StageAnswer {
+    let same =
+        |run: &Proven| run.digest == candidate.artifact.digest || (base.is_some() && run.base_digest == base);
+    let health = match &stage.deployed {
+        Some(deployed) => observe::deployed(deployed, entries(stage), stage.seen.as_deref(), context.now),
+        None => Health::NotObserved,
     };
-    let (observed, seen) = match &health {
-        Health::Deployed { now: Some(steady) } => {
-            (Some(Observed::Healthy(steady.since)), Some(steady.reconciled))
-        }
-        Health::Degraded { since, .. } => (Some(Observed::Degraded(*since)), None),
-        Health::Deployed { now: None } | Health::Deploying { .. } | Health::NotObserved => (None, None),
+    let steady = match &health {
+        Health::Deployed { now } => *now,
+        Health::Degraded { .. } | Health::Deploying { .. } | Health::NotObserved => None,
     };
+    // What this run sees of it is no claim: it counts in this very run.
+    let history = history::observed(entries(stage), &health);
     let mut unproven = Vec::new();
     let mut runs = Vec::new();
     for at in 0..history.len() {
-        match proof::entry(&stage.order, history, at, observed, facts, context) {
+        match proof::entry(&stage.order, &history, at, steady.map(|s| s.since), facts, context) {
             Ok(proven) if same(&proven) => runs.push(proven),
             Ok(_) => {}
-            Err(why) => unproven.push((at, why)),
+            Err(why) if claims_same(candidate, &history[at]) => unproven.push(why),
+            Err(_) => {}
         }
     }
+    let seen = steady.map(|s| s.reconciled);
     let answer = soak(&runs.iter().map(|r| r.run).collect::<Vec<_>>(), stage.soak, seen, context.now);
     let run = runs.into_iter().find(|r| match answer {
         Soak::Passed { first_healthy, .. } => {
@@ -180,7 +187,7 @@ fn of_stage(stage: &Stage, same: impl Fn(&Proven) -> bool, facts: &Facts, contex
         }
         _ => false,
     });
-    StageAnswer { soak: answer, run, unproven: unproven.into_iter().map(|(_, why)| why).collect() }
+    StageAnswer { soak: answer, run, unproven }
 }
 
 fn answer(case: &Case, candidate: &Candidate, stage: &Stage, facts: &Facts, context: &Context) -> Answer {
@@ -205,8 +212,8 @@ fn answer(case: &Case, candidate: &Candidate, stage: &Stage, facts: &Facts, cont
     };
     let same =
         |run: &Proven| run.digest == candidate.artifact.digest || (link.is_some() && run.base_digest == link);
-    let claimed: Vec<&HistoryEntry> = history(stage).iter().filter(|e| claims_same(candidate, e)).collect();
-    let found = of_stage(stage, same, facts, context);
+    let claimed: Vec<&HistoryEntry> = entries(stage).iter().filter(|e| claims_same(candidate, e)).collect();
+    let found = of_stage(stage, candidate, link, facts, context);
     let soaked = match stage.soak {
         Span::ZERO => String::new(),
         span => format!(" for {span}"),
@@ -253,7 +260,7 @@ fn answer(case: &Case, candidate: &Candidate, stage: &Stage, facts: &Facts, cont
                 "{order}: its times are ahead of this run's clock ({time}); one of the two clocks is wrong"
             ),
         ),
-        _ if !claimed.is_empty() && !found.unproven.is_empty() => waiting(
+        _ if !found.unproven.is_empty() => waiting(
             For::Evidence,
             format!("{order} ran this change by its history, but that is not proven: {}", found.unproven[0]),
         ),
@@ -325,7 +332,7 @@ fn base_link<'f>(case: &Case, candidate: &Candidate, facts: &'f Facts) -> Result
 
 fn by_base_only(case: &Case, candidate: &Candidate) -> bool {
     case.stages.iter().any(|stage| {
-        let same = || history(stage).iter().filter(|e| claims_same(candidate, e));
+        let same = || entries(stage).iter().filter(|e| claims_same(candidate, e));
         same().next().is_some() && !same().any(|e| e.digest == candidate.artifact.digest)
     })
 }

@@ -14,7 +14,7 @@ use crate::model::time::{SKEW, Time};
 #[must_use]
 pub fn judge(check: &VulnerabilityCheck, known: Option<&Evidence<Vec<ScanProof>>>, now: Time) -> Answer {
     let scans = match known {
-        None => return Answer::lacking("it was not read in this run"),
+        None => return Answer::not_read(),
         Some(Evidence::Unread(unread)) => {
             return Answer::unread(format!("{}: {}", unread.reason, unread_text(unread)));
         }

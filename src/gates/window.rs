@@ -64,7 +64,9 @@ fn closed(next: Option<Time>, why: &str) -> Verdict {
     }
 }
 
-fn rollback(case: &Case, facts: &Facts, context: &Context) -> Option<Verdict> {
+/// Passes where the candidate was healthy here before.
+#[must_use]
+pub fn rollback(case: &Case, facts: &Facts, context: &Context) -> Option<Verdict> {
     let candidate = case.candidate.as_ref()?;
     let before = proof::healthy_here(case, &candidate.artifact, facts, context)?;
     let since = before.run.first_healthy?;
@@ -72,6 +74,14 @@ fn rollback(case: &Case, facts: &Facts, context: &Context) -> Option<Verdict> {
     let mut verdict = Verdict::passed(GATE, message);
     verdict.evidence = before.evidence;
     Some(verdict)
+}
+
+/// The answer for a promotion beyond `limits.maxPromotions` of this run.
+#[must_use]
+pub fn beyond(limit: usize) -> Verdict {
+    let message =
+        format!("limits.maxPromotions allows {limit} promotions a run; it is promoted by a later run");
+    Verdict::waiting(GATE, For::LaterRun, message)
 }
 
 /// Whether the Environment is frozen now: then a Cluster that joins waits, too. Windows are for promotions.

@@ -63,6 +63,8 @@ pub enum For {
     Build,
     /// Nothing was read for it, because another gate holds whatever a registry says.
     AnotherGate,
+    /// A later run: this one has promoted as many as `limits.maxPromotions` allows.
+    LaterRun,
 }
 
 /// The answer itself. Its message is stable from run to run: absolute instants, no "3h left".

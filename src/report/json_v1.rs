@@ -317,6 +317,7 @@ fn gate(verdict: &Verdict) -> Gate {
             For::Registry => "Registry",
             For::Build => "Build",
             For::AnotherGate => "AnotherGate",
+            For::LaterRun => "LaterRun",
         }),
         until: match waiting_for {
             Some(For::Instant(until)) => Some(until.to_string()),
@@ -326,16 +327,23 @@ fn gate(verdict: &Verdict) -> Gate {
                 | For::Order(_)
                 | For::Registry
                 | For::Build
-                | For::AnotherGate,
+                | For::AnotherGate
+                | For::LaterRun,
             )
             | None => None,
         },
         who: match waiting_for {
             Some(For::Person(who)) => who.clone(),
             Some(For::Order(order)) => vec![order.to_string()],
-            Some(For::Instant(_) | For::Evidence | For::Registry | For::Build | For::AnotherGate) | None => {
-                Vec::new()
-            }
+            Some(
+                For::Instant(_)
+                | For::Evidence
+                | For::Registry
+                | For::Build
+                | For::AnotherGate
+                | For::LaterRun,
+            )
+            | None => Vec::new(),
         },
         message: verdict.message.clone(),
         unread: verdict.unread,

@@ -195,6 +195,7 @@ pub fn outcome(verdict: &Verdict) -> String {
         Outcome::Waiting(For::Registry) => "waits for the registry".to_owned(),
         Outcome::Waiting(For::Build) => "waits for a build that has this gate".to_owned(),
         Outcome::Waiting(For::AnotherGate) => "waits for another gate".to_owned(),
+        Outcome::Waiting(For::LaterRun) => "waits for a later run".to_owned(),
     }
 }
 

@@ -40,8 +40,10 @@ pub enum State {
     Degraded {
         /// The latest of health transition (or failed operation's end), operation end and promotion.
         since: Time,
-        /// For people.
-        why: String,
+        /// Which of the three: `its sync failed`, `its health is Missing`.
+        what: String,
+        /// Argo CD's own words: they change from look to look.
+        words: String,
     },
     /// Neither: it says nothing yet of this digest, or nothing final.
     NotYet {
@@ -212,16 +214,19 @@ fn of_status(status: &ApplicationStatus, wanted: &Wanted, now: Time) -> State {
         Some(_) | None => what.to_owned(),
     };
     if failed {
-        return State::Degraded {
-            since,
-            why: said(&format!("its sync {}", operation.phase.to_lowercase()), operation.message.as_deref()),
+        let what = match operation.phase.as_str() {
+            "Error" => "its sync ended in an error",
+            _ => "its sync failed",
         };
+        let words = operation.message.clone().unwrap_or_default();
+        return State::Degraded { since, what: what.into(), words };
     }
     let message = status.health.message.as_deref();
     match status.health.status.as_str() {
         "Healthy" => State::Healthy { since, reconciled },
         bad @ ("Degraded" | "Missing") => {
-            State::Degraded { since, why: said(&format!("its health is {bad}"), message) }
+            let words = status.health.message.clone().unwrap_or_default();
+            State::Degraded { since, what: format!("its health is {bad}"), words }
         }
         "Progressing" => not_yet(NotYet::Progressing, said("its health is Progressing", message)),
         "Suspended" => not_yet(NotYet::Suspended, said("its health is Suspended", message)),
@@ -239,7 +244,9 @@ pub enum Health {
     Degraded {
         /// The earliest.
         since: Time,
-        /// Which Clusters, and why.
+        /// Which Clusters, and what; stable while it lasts.
+        what: String,
+        /// With Argo CD's own words.
         why: String,
     },
     /// Not yet healthy on every Ready Cluster, or none is Ready.
@@ -288,11 +295,18 @@ pub struct Seen {
     pub application: Option<Arc<Application>>,
 }
 
-/// What the observed Applications say of what is deployed. `entry` is the newest history entry, that of
-/// what is deployed; `seen`: `None` where nobody was asked.
+/// What the observed Applications say of what is deployed; `seen`: `None` where nobody was asked.
 #[must_use]
-pub fn deployed(deployed: &DeployedNow, entry: &HistoryEntry, seen: Option<&[Seen]>, now: Time) -> Health {
+pub fn deployed(
+    deployed: &DeployedNow,
+    history: &[HistoryEntry],
+    seen: Option<&[Seen]>,
+    now: Time,
+) -> Health {
     let Some(seen) = seen else { return Health::NotObserved };
+    let Some(entry) = history.first().filter(|e| e.digest == deployed.artifact.digest) else {
+        return Health::Deploying { why: "its history does not say when it was promoted".into() };
+    };
     let clusters: Vec<Pinned> = seen
         .iter()
         .map(|seen| {
@@ -325,7 +339,7 @@ pub fn health(clusters: &[Pinned], was_healthy: bool) -> Health {
         };
         return Health::Deploying { why };
     }
-    let mut degraded: Vec<(Time, String)> = Vec::new();
+    let mut degraded: Vec<(Time, String, String)> = Vec::new();
     let mut open: Vec<String> = Vec::new();
     let mut healthy: Vec<Steady> = Vec::new();
     for pinned in &ready {
@@ -334,7 +348,10 @@ pub fn health(clusters: &[Pinned], was_healthy: bool) -> Health {
             State::Healthy { since, reconciled } => {
                 healthy.push(Steady { since: *since, reconciled: *reconciled });
             }
-            State::Degraded { since, why } => degraded.push((*since, named(why))),
+            State::Degraded { since, what, words } => {
+                let all = if words.is_empty() { what.clone() } else { format!("{what}: {words}") };
+                degraded.push((*since, named(what), named(&all)));
+            }
             State::NotYet { because, ran, why } => {
                 let settled = was_healthy && (*ran || *because == NotYet::OperationRunning);
                 if !settled {
@@ -344,8 +361,9 @@ pub fn health(clusters: &[Pinned], was_healthy: bool) -> Health {
         }
     }
     let join = |texts: Vec<String>| texts.join("; ");
-    if let Some(since) = degraded.iter().map(|(since, _)| *since).min() {
-        return Health::Degraded { since, why: join(degraded.into_iter().map(|(_, why)| why).collect()) };
+    if let Some(since) = degraded.iter().map(|(since, ..)| *since).min() {
+        let (what, why) = degraded.into_iter().map(|(_, what, why)| (what, why)).unzip();
+        return Health::Degraded { since, what: join(what), why: join(why) };
     }
     if !open.is_empty() {
         return Health::Deploying { why: join(open) };
@@ -471,7 +489,8 @@ mod tests {
             judged(&failed),
             State::Degraded {
                 since: time("2026-03-01T10:01:00Z"),
-                why: "its sync failed: one or more objects failed to apply".into()
+                what: "its sync failed".into(),
+                words: "one or more objects failed to apply".into()
             }
         );
         let drift = with("/status/sync/status", json!("OutOfSync"));
@@ -482,8 +501,8 @@ mod tests {
     fn bad_health_counts_only_of_this_digest() {
         for bad in ["Degraded", "Missing"] {
             let app = with("/status/health/status", json!(bad));
-            let State::Degraded { why, .. } = judged(&app) else { panic!() };
-            assert_eq!(why, format!("its health is {bad}"));
+            let State::Degraded { what, .. } = judged(&app) else { panic!() };
+            assert_eq!(what, format!("its health is {bad}"));
             let mut before = app.clone();
             before["status"]["operationState"]["syncResult"]["revision"] = old_digest();
             assert_eq!(because(&before), NotYet::OtherOperation, "the old version is degraded");
@@ -590,7 +609,11 @@ mod tests {
 
     #[test]
     fn one_degraded_cluster_is_degraded_whatever_the_others_say() {
-        let bad = |since: &str| State::Degraded { since: time(since), why: "its health is Missing".into() };
+        let bad = |since: &str| State::Degraded {
+            since: time(since),
+            what: "its health is Missing".into(),
+            words: since.into(),
+        };
         let all = [
             pinned("eu-1", true, bad("2026-03-01T10:09:00Z")),
             pinned("eu-2", true, bad("2026-03-01T10:08:00Z")),
@@ -600,7 +623,8 @@ mod tests {
             health(&all, true),
             Health::Degraded {
                 since: time("2026-03-01T10:08:00Z"),
-                why: "Cluster eu-1: its health is Missing; Cluster eu-2: its health is Missing".into()
+                what: "Cluster eu-1: its health is Missing; Cluster eu-2: its health is Missing".into(),
+                why: "Cluster eu-1: its health is Missing: 2026-03-01T10:09:00Z; Cluster eu-2: its health is Missing: 2026-03-01T10:08:00Z".into()
             }
         );
         let unready =

@@ -17,7 +17,7 @@ use expedite::model::serving::{Requested, Serving, ServingSpec};
 use expedite::model::time::{Span, Time};
 use expedite::model::world::*;
 use expedite::resolve;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 pub fn time(text: &str) -> Time {
@@ -48,6 +48,14 @@ pub struct Sim {
     pub asked: usize,
     /// Whether history must be proven by signed records.
     pub records: bool,
+    /// Attestations, scans and seals, by artifact, beside what is simply proven.
+    pub extra: BTreeMap<Digest, ArtifactFacts>,
+    /// What every provenance lists among what the artifact was made from.
+    pub dependencies: BTreeSet<Digest>,
+    /// Records attached to artifacts.
+    pub attached: BTreeMap<Digest, Vec<Proof>>,
+    /// Records in the repository.
+    pub signed: BTreeMap<RecordAsk, Proof>,
 }
 
 impl Default for Sim {
@@ -63,6 +71,10 @@ impl Default for Sim {
             trust: Digest::of(b"trust"),
             asked: 0,
             records: false,
+            extra: BTreeMap::new(),
+            dependencies: BTreeSet::new(),
+            attached: BTreeMap::new(),
+            signed: BTreeMap::new(),
         }
     }
 }
@@ -136,6 +148,25 @@ impl Sim {
             .insert((reference.namespace, preparation(name)), loaded(object, "preparations.yaml"));
     }
 
+    /// A Preparation of the artifact that is called `artifact`.
+    pub fn preparation_of(&mut self, of: &str, name: &str, minute: u64, artifact: &str, more: &str) {
+        let reference = order(of);
+        let created = time("2026-11-30T00:00:00Z").plus(Span::of_seconds(minute * 60));
+        let digest = digest(artifact);
+        let object = from(&format!(
+            "{{metadata: {{name: {name}, namespace: {ns}, creationTimestamp: \"{created}\"}}, spec: {{orderName: {o}, artifact: {{ociRef: \"oci://r.example/shop/podinfo@{digest}\", digest: \"{digest}\", {more}}}}}}}",
+            ns = reference.namespace,
+            o = reference.name,
+        ));
+        self.world
+            .preparations
+            .insert((reference.namespace, preparation(name)), loaded(object, "preparations.yaml"));
+    }
+
+    pub fn put_serving(&mut self, order: &OrderRef, serving: Serving) {
+        self.put(order, serving);
+    }
+
     pub fn later(&mut self, minutes: u64) {
         self.now = self.now.plus(Span::of_seconds(minutes * 60));
     }
@@ -190,11 +221,80 @@ impl Sim {
         for ask in asks {
             let known = match self.facts.get(&ask.artifact.digest) {
                 Some(known) => known.clone(),
-                None => proven(&ask),
+                None => self.known(&ask),
             };
             facts.artifacts.insert(ask.artifact, known);
         }
+        for ask in gates::record_asks(&cases, &context) {
+            let nothing = Looked { why: "is not in records/".into(), ..Looked::default() };
+            let found = self.signed.get(&ask).cloned().map_or(Evidence::Missing(nothing), Evidence::Proven);
+            facts.records.insert(ask, found);
+        }
         decide::plan(&cases, &facts, &self.world, &self.gitops, &context, &self.options)
+    }
+
+    /// What the registry would show.
+    fn known(&self, ask: &Ask) -> ArtifactFacts {
+        let mut known = proven(ask);
+        let digest = ask.artifact.digest;
+        for provenance in known.provenance.values_mut() {
+            if let Evidence::Proven(provenance) = provenance {
+                provenance.dependencies = self.dependencies.clone();
+            }
+        }
+        let nothing = || Looked { why: "nothing is attached".into(), ..Looked::default() };
+        if ask.claims.contains(&Claim::Records) {
+            known.records = Some(match self.attached.get(&digest) {
+                Some(records) => Evidence::Proven(records.clone()),
+                None => Evidence::Missing(nothing()),
+            });
+        }
+        let extra = self.extra.get(&digest).cloned().unwrap_or_default();
+        for claim in &ask.claims {
+            match claim {
+                Claim::Attestation(kind) => {
+                    let found = extra.attestations.get(kind).cloned();
+                    known.attestations.insert(kind.clone(), found.unwrap_or(Evidence::Missing(nothing())));
+                }
+                Claim::Approvals(of) => {
+                    let found = extra.approvals.get(of).cloned();
+                    known.approvals.insert(of.clone(), found.unwrap_or(Evidence::Missing(nothing())));
+                }
+                Claim::Scans => {
+                    known.scans = Some(extra.scans.clone().unwrap_or(Evidence::Missing(nothing())))
+                }
+                Claim::Artifact | Claim::Signature | Claim::Provenance(_) | Claim::Records => {}
+            }
+        }
+        known
+    }
+
+    /// Signs a record of an Order into the repository; its bundle's digest.
+    pub fn sign(
+        &mut self,
+        order: &OrderRef,
+        kind: &str,
+        artifact: Digest,
+        predicate: serde_json::Value,
+    ) -> Digest {
+        let proof = statement(kind, predicate);
+        let bundle = proof.blob;
+        self.signed.insert(RecordAsk { order: order.clone(), bundle, artifact }, proof);
+        bundle
+    }
+
+    /// Attaches every seal that the plan asks for, as the run does.
+    pub fn seal(&mut self, plan: &Plan) {
+        for request in plan.rows.iter().filter_map(|row| row.seal.as_ref()) {
+            let seal = SealProof {
+                proof: statement("approval", serde_json::json!({"sealedTime": request.sealed_time})),
+                sealed_time: request.sealed_time,
+                policy: request.policy.clone(),
+                result: request.result.to_string(),
+            };
+            let known = self.extra.entry(request.artifact.digest).or_default();
+            known.approvals.insert(request.of.clone(), Evidence::Proven(seal));
+        }
     }
 
     /// Decides and applies, as render and commit would.
@@ -316,6 +416,23 @@ pub fn file(pin: &Pin) -> ApplicationFile {
         text: "".into(),
         owner: Some(pin.order.clone()),
         application: Ok(Arc::new(application)),
+    }
+}
+
+/// A signed statement of one of our predicate types.
+pub fn statement(kind: &str, predicate: serde_json::Value) -> Proof {
+    let blob = Digest::of(format!("{kind} {predicate}").as_bytes());
+    Proof {
+        key: "job".into(),
+        fingerprint: "f".into(),
+        digest: blob,
+        blob,
+        place: "records/".into(),
+        statement: Some(Arc::new(Statement {
+            predicate_type: format!("https://kokumi.dev/attestations/{kind}/v1"),
+            predicate,
+            time: None,
+        })),
     }
 }
 

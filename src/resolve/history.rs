@@ -1,10 +1,12 @@
-//! The history of promotions: at most 16 entries, newest first.
+//! The history of promotions: at most 16 entries, newest first. How a promotion and a look at what is
+//! deployed change it.
 
 use crate::model::id::EnvironmentName;
 use crate::model::plan::{Candidate, Promotion};
 use crate::model::reason::Ended;
 use crate::model::serving::{HISTORY, HistoryEntry};
 use crate::model::time::Time;
+use crate::resolve::observe::Health;
 
 /// The history after a promotion at `now`: what ran until now ended Superseded (unless it ended before).
 #[must_use]
@@ -36,6 +38,39 @@ pub fn promoted(
         before.ended_reason = Some(Ended::Superseded);
     }
     shorten(&mut entries);
+    entries
+}
+
+/// The history after this run's look at what is deployed: first healthy, a Degraded end, and a recovery,
+/// which opens an entry of its own with the promotion's time and record.
+#[must_use]
+pub fn observed(old: &[HistoryEntry], health: &Health) -> Vec<HistoryEntry> {
+    let mut entries = old.to_vec();
+    let Some(newest) = entries.first_mut() else { return entries };
+    match health {
+        Health::Deployed { now: Some(steady) } => match (newest.first_healthy_time, newest.ended_time) {
+            (None, None) => newest.first_healthy_time = Some(steady.since),
+            (_, Some(ended)) if newest.ended_reason == Some(Ended::Degraded) => {
+                let recovered = HistoryEntry {
+                    first_healthy_time: Some(steady.since.max(ended)),
+                    ended_time: None,
+                    ended_reason: None,
+                    deployment_record: None,
+                    ..newest.clone()
+                };
+                entries.insert(0, recovered);
+                shorten(&mut entries);
+            }
+            (Some(_), None) | (_, Some(_)) => {}
+        },
+        Health::Degraded { since, .. } => {
+            if let (Some(first_healthy), None) = (newest.first_healthy_time, newest.ended_time) {
+                newest.ended_time = Some((*since).max(first_healthy));
+                newest.ended_reason = Some(Ended::Degraded);
+            }
+        }
+        Health::Deployed { now: None } | Health::Deploying { .. } | Health::NotObserved => {}
+    }
     entries
 }
 
