@@ -139,12 +139,36 @@ async fn b38_a_next_link_to_page_one_and_a_list_without_end_stop() {
 
 #[tokio::test]
 async fn more_candidates_than_the_cap_are_said_not_dropped() {
-    let (registry, subject, _) = with_referrers(12);
+    // On one page, and with the cap at the end of a page that has a next one.
+    for page in [usize::MAX, 5, 3] {
+        let (registry, subject, _) = with_referrers(12);
+        registry.behave(|b| b.referrers_page = Some(page));
+        let mut config = config(&registry);
+        config.limits.candidates = 10;
+        let registries = Registries::new(config).unwrap();
+        let listed = registries.referrers(&repository(&registry, REPO), &subject).await;
+        assert_eq!(listed.entries.len(), 10);
+        assert_eq!(listed.unread.unwrap().why, "more than 10 referrers are listed");
+    }
+}
+
+#[tokio::test]
+async fn pages_that_are_long_together_are_not_all_kept() {
+    let (registry, subject, _) = with_referrers(1);
+    registry.fault(
+        1000,
+        |_| true,
+        Fault::change(|r, a| {
+            let n: usize = r.query("n").first().map_or(0, |n| n.parse().unwrap());
+            a.headers.push(("Link".into(), format!("<{}?n={}>; rel=next", r.path, n + 1)));
+            a.body.extend(vec![b' '; 900]);
+        }),
+    );
     let mut config = config(&registry);
-    config.limits.candidates = 10;
+    config.limits.manifest = 2000;
     let listed = Registries::new(config).unwrap().referrers(&repository(&registry, REPO), &subject).await;
-    assert_eq!(listed.entries.len(), 10);
-    assert_eq!(listed.unread.unwrap().why, "more than 10 referrers are listed");
+    assert_eq!(listed.unread.unwrap().why, "the list is too long to be read whole");
+    assert!(registry.log().len() < 10);
 }
 
 #[tokio::test]

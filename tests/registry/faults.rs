@@ -117,6 +117,29 @@ async fn case_62_a_body_that_drips_for_ever_ends_with_the_artifacts_time() {
     assert_eq!(registry.log().len(), asked);
 }
 
+/// A 404 without the body that it announced could be anybody's.
+#[tokio::test]
+async fn an_absence_that_breaks_off_is_none() {
+    for length in [0, 5] {
+        let (registry, _, _) = with_evidence();
+        registry.fault(99, |_| true, Fault::Cut(length));
+        let (registries, name, gone) =
+            (registries(&registry), repository(&registry, REPO), Digest::of(b"gone"));
+        for why in [
+            unread(registries.manifest(&name, &Reference::Digest(gone)).await),
+            unread(registries.manifest(&name, &Reference::Tag("gone".into())).await),
+            unread(registries.holds_manifest(&name, &gone).await),
+            unread(registries.holds_blob(&name, &gone).await),
+        ] {
+            assert_eq!((why.reason, why.retryable), (Verified::RegistryUnreachable, true), "{why:?}");
+        }
+        registry.heal();
+        registry.behave(|b| b.referrers_page = None);
+        registry.fault(99, |_| true, Fault::Cut(length));
+        assert!(registries.referrers(&name, &gone).await.unread.is_some());
+    }
+}
+
 #[tokio::test]
 async fn a_registry_that_says_nothing_is_unreachable() {
     let (registry, subject, _) = with_evidence();

@@ -138,8 +138,9 @@ impl Session<'_> {
             };
             let pause = retry::pause(self.limits.backoff, n, asked);
             if n == self.limits.tries || pause >= self.budget.remaining() {
-                if let (Ok(reply), Some(asked)) = (&last, asked) {
-                    self.host.put_on_hold(asked, &reply.refused());
+                if let Some(asked) = asked {
+                    let why = last.as_ref().map_or_else(|fault| fault.unread.clone(), Reply::refused);
+                    self.host.put_on_hold(asked, &why);
                 }
                 break;
             }
@@ -210,7 +211,7 @@ impl Session<'_> {
                 let read = match (success, body) {
                     (true, Body::StatusOnly) => Bytes::new(),
                     (true, Body::Whole) => self.read(response, line, call.cap).await?,
-                    (false, _) => self.read_beginning(response).await,
+                    (false, _) => self.read_beginning(response, line).await?,
                 };
                 let (line, whose) = (line.to_owned(), String::new());
                 return Ok(Reply { line, status, headers, body: read, url, whose });
@@ -305,20 +306,31 @@ impl Session<'_> {
         }
     }
 
-    /// The beginning of an error's body, as far as it comes.
-    pub(super) async fn read_beginning(&self, mut response: Response) -> Bytes {
+    /// The beginning of an error's body.
+    ///
+    /// # Errors
+    /// It breaks off, and the status alone does not say enough: a 404 without its body could be anybody's.
+    pub(super) async fn read_beginning(&self, mut response: Response, line: &str) -> Result<Bytes, Fault> {
+        let status = response.status().as_u16();
         let mut body = BytesMut::new();
         let reading = async {
-            while let Ok(Some(chunk)) = response.chunk().await {
+            while let Some(chunk) = response.chunk().await? {
                 body.extend_from_slice(&chunk);
                 if body.len() as u64 >= self.limits.error_body {
                     break;
                 }
             }
+            Ok(())
         };
-        // What has come by then is enough for a message.
-        let _: Result<(), Late> = self.within(self.limits.idle, reading).await;
-        body.freeze()
+        let broken_off = match self.within(self.limits.idle, reading).await {
+            Ok(Ok(())) => return Ok(body.freeze()),
+            Ok(Err(error)) => Fault { unreachable: false, ..Fault::transport(line, &error) },
+            Err(Late) => Fault::no_answer(line, "the answer does not end in time", false),
+        };
+        match fault::is_transient(status) {
+            true => Ok(body.freeze()),
+            false => Err(broken_off),
+        }
     }
 
     /// Within `limit` and within what is left of the artifact's time.

@@ -13,6 +13,9 @@ use reqwest::Method;
 use reqwest::header::{self, HeaderValue};
 use std::collections::HashSet;
 
+/// All pages of a list together, in times of the largest page.
+const LIST_PAGES: u64 = 4;
+
 /// What the API said.
 enum Api {
     /// It listed; perhaps nothing.
@@ -60,6 +63,7 @@ impl Session<'_> {
     async fn api(&self, digest: &Digest, found: &mut Gathered) -> Api {
         let mut url = self.url(&format!("/referrers/{digest}"));
         let mut seen = HashSet::new();
+        let mut bytes = 0;
         for page in 1..=self.limits.pages {
             seen.insert(url.clone());
             let call = Call::new(Method::GET, url.clone(), self.limits.manifest)
@@ -119,7 +123,13 @@ impl Session<'_> {
                     return Api::Failed;
                 }
             }
+            bytes += reply.body.len() as u64;
+            if bytes > LIST_PAGES * self.limits.manifest {
+                found.unread(broken(&reply.line, None, "the list is too long to be read whole"));
+                return Api::Failed;
+            }
             if found.is_full() {
+                found.unread(found.too_many(&reply.line, Some(reply.status)));
                 return Api::Failed;
             }
         }
@@ -180,6 +190,10 @@ impl Gathered {
         self.list.entries.len() >= self.cap
     }
 
+    fn too_many(&self, line: &str, status: Option<u16>) -> Unread {
+        broken(line, status, format!("more than {} referrers are listed", self.cap))
+    }
+
     /// The first reason stays.
     pub(super) fn unread(&mut self, why: Unread) {
         self.list.unread.get_or_insert(why);
@@ -216,11 +230,7 @@ impl Gathered {
         for entry in entries {
             match entry {
                 Ok(descriptor) if self.seen.contains(&descriptor.digest) => {}
-                Ok(_) if self.is_full() => {
-                    let why = format!("more than {} referrers are listed", self.cap);
-                    self.unread(broken(line, status, why));
-                    return;
-                }
+                Ok(_) if self.is_full() => return self.unread(self.too_many(line, status)),
                 Ok(descriptor) => {
                     self.seen.insert(descriptor.digest);
                     self.list.entries.push((place, descriptor));

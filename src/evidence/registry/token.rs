@@ -118,7 +118,7 @@ impl Session<'_> {
                 let (status, headers) = (response.status().as_u16(), response.headers().clone());
                 let body = match status {
                     200 => self.read(response, line, self.limits.token).await?,
-                    _ => self.read_beginning(response).await,
+                    _ => self.read_beginning(response, line).await?,
                 };
                 return Ok((status, headers, body));
             };
