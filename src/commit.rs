@@ -9,9 +9,12 @@ mod tree;
 
 pub mod identity;
 pub mod message;
+pub mod side;
+pub mod sign;
 
 pub use identity::{Identity, Person};
 pub use message::message;
+pub use sign::Signer;
 
 use crate::error::Failure;
 use crate::files::Change;

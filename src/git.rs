@@ -13,6 +13,7 @@ pub(crate) mod advance;
 mod clone;
 mod credentials;
 mod http;
+mod process;
 pub(crate) mod remote;
 mod ssh;
 

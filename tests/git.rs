@@ -1,6 +1,6 @@
 //! Git repositories as they are outside: other writers, checkouts, servers, credentials.
 
-#![allow(clippy::unwrap_used, clippy::panic)]
+#![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 #[path = "git/local.rs"]
 mod local;
@@ -12,6 +12,12 @@ mod gitserver;
 mod http;
 #[path = "support/peers.rs"]
 mod peers;
+#[path = "git/place.rs"]
+mod place;
+#[path = "git/side.rs"]
+mod side;
+#[path = "git/sign.rs"]
+mod sign;
 #[path = "git/ssh.rs"]
 mod ssh;
 
@@ -33,7 +39,7 @@ pub fn changes<const N: usize>(of: [(&str, Option<&str>); N]) -> BTreeMap<String
 /// An identity nobody has.
 pub fn identity() -> Identity {
     let person = Person { name: "Expedite".to_owned(), email: "expedite@localhost".to_owned() };
-    Identity { author: person.clone(), committer: person }
+    Identity { author: person.clone(), committer: person, signer: None }
 }
 
 /// A proposal at a fixed instant.

@@ -36,7 +36,6 @@ wanted=(
     openssh-client:ssh-keygen
     nginx-light:nginx
     fcgiwrap:fcgiwrap
-    fcgiwrap:fcgiwrap
     strace:strace
     jq:jq
     git:git

@@ -107,7 +107,7 @@ pub(super) fn prepare(
     let reference = format!("refs/heads/{}", base.branch);
     let here = match &repository.place {
         Place::Server { .. } => return Ok(Ready::Nothing),
-        Place::Here => true,
+        Place::Here | Place::Guarded(_) => true,
         Place::Elsewhere { .. } => {
             not_checked_out(&store.lock(), &reference, true)?;
             false

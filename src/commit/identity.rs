@@ -1,5 +1,6 @@
 //! Who a commit is by: flags, then variables, then settings, then git's configuration, then a default.
 
+use super::Signer;
 use crate::git::{Environment, Repository};
 use std::fmt;
 
@@ -26,6 +27,8 @@ pub struct Identity {
     pub author: Person,
     /// Who made the commit.
     pub committer: Person,
+    /// Signs it, where that was asked for.
+    pub signer: Option<Signer>,
 }
 
 /// A name and an address, each where one is given.
@@ -79,7 +82,13 @@ impl Identity {
                 "expedite@localhost",
             ),
         };
-        Self { author: person("AUTHOR", "author"), committer: person("COMMITTER", "committer") }
+        Self { author: person("AUTHOR", "author"), committer: person("COMMITTER", "committer"), signer: None }
+    }
+
+    /// The same, whose commits are signed by `signer`.
+    #[must_use]
+    pub fn signed(self, signer: Option<Signer>) -> Self {
+        Self { signer, ..self }
     }
 }
 

@@ -4,7 +4,6 @@ use super::checkout::Ready;
 use super::{Outcome, Proposal, checkout, tree};
 use crate::error::Failure;
 use crate::files::Change;
-use crate::git::open::Place;
 use crate::git::remote::Advance;
 use crate::git::snapshot::commit_id;
 use crate::git::{Repository, Snapshot, failure};
@@ -28,10 +27,7 @@ fn write_named(
     changes: &BTreeMap<String, Change>,
     proposal: Proposal<'_>,
 ) -> Result<Outcome, Failure> {
-    let store = match &repository.place {
-        Place::Here | Place::Server { .. } => repository,
-        Place::Elsewhere { upstream, .. } => upstream,
-    };
+    let store = repository.store();
     checkout::recover(repository)?;
     let tree = {
         let git = store.lock();
@@ -91,5 +87,12 @@ pub(super) fn commit(
     let tree = git.find_tree(tree).map_err(failed)?;
     let parent = parent.map(|p| git.find_commit(p)).transpose().map_err(failed)?;
     let parents: Vec<&git2::Commit<'_>> = parent.iter().collect();
-    git.commit(None, &author, &committer, proposal.message, &tree, &parents).map_err(failed)
+    let Some(signer) = &proposal.identity.signer else {
+        return git.commit(None, &author, &committer, proposal.message, &tree, &parents).map_err(failed);
+    };
+    let text =
+        git.commit_create_buffer(&author, &committer, proposal.message, &tree, &parents).map_err(failed)?;
+    let signature = signer.sign(&text)?;
+    let text = text.as_str().map_err(failed)?;
+    git.commit_signed(text, &signature, None).map_err(failed)
 }

@@ -26,7 +26,9 @@ impl Repository {
                 let swapped = swap(&self.lock(), reference, expected, new, log).map_err(named)?;
                 Ok(if swapped { Advance::Done } else { Advance::Moved })
             }
-            Place::Server { remote, .. } => remote.push(&self.git, reference, new, expected).map_err(named),
+            Place::Guarded(remote) | Place::Server { remote, .. } => {
+                remote.push(&self.git, reference, new, expected).map_err(named)
+            }
             Place::Elsewhere { upstream, .. } => upstream.advance(reference, new, expected, log),
         }
     }

@@ -6,6 +6,7 @@ use crate::git::open::{Options, Place, Repository};
 use crate::git::remote::Remote;
 use crate::git::{Config, failure, libgit2};
 use std::path::Path;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 /// The repository that a checkout follows.
@@ -124,7 +125,7 @@ fn joined(
         name: remote.name.clone(),
         git: Arc::new(Mutex::new(git)),
         config,
-        place: Place::Server { remote, depth, _folder: folder },
+        place: Place::Server { remote, depth, read: AtomicBool::new(false), _folder: folder },
         notes: Mutex::default(),
     }
 }

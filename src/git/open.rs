@@ -5,6 +5,7 @@ use crate::git::clone::{self, Upstream};
 use crate::git::remote::Remote;
 use crate::git::{Config, Environment, Timeouts, failure, libgit2};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a person named as the repository.
@@ -112,11 +113,16 @@ pub struct Repository {
 pub(crate) enum Place {
     /// Here: a bare repository, or a checkout that follows no other repository.
     Here,
+    /// Here, a bare repository with hooks that judge what comes in: read in place, written through
+    /// git's own `receive-pack`.
+    Guarded(Remote),
     /// On a server. What was fetched lies in a folder that goes with this value.
     Server {
         remote: Remote,
         /// Commits that a fetch asks for (0: all that are missing).
         depth: i32,
+        /// Whether anything was fetched yet.
+        read: AtomicBool,
         _folder: tempfile::TempDir,
     },
     /// A checkout that follows another repository: that one is read and written, and the checkout is
@@ -183,6 +189,14 @@ impl Repository {
         clone::is_partial(&self.config)
     }
 
+    /// The repository whose references count: the one that a checkout follows, or this one.
+    pub(crate) fn store(&self) -> &Self {
+        match &self.place {
+            Place::Here | Place::Guarded(_) | Place::Server { .. } => self,
+            Place::Elsewhere { upstream, .. } => upstream,
+        }
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, git2::Repository> {
         self.git.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -213,14 +227,18 @@ impl Repository {
         let name = path.display().to_string();
         let config = Config::of(&git, &options.environment).map_err(|e| explain(path, &e))?;
         let place = match clone::upstream(&git, &config)? {
+            None if guarded(&git) => {
+                let (environment, timeouts) = (options.environment.clone(), options.timeouts);
+                Place::Guarded(Remote::here(git.path().to_path_buf(), environment, timeouts))
+            }
             None => Place::Here,
             Some(Upstream { remote, url, push }) => {
                 let base = git.workdir().unwrap_or(path);
                 let upstream = match Target::parse(&config.instead_of(&url, false), base)? {
-                    Target::Url(_) => clone::server(&url, push.as_deref(), &git, &config, options.clone())?,
+                    Target::Url(_) => clone::server(&url, push.as_deref(), &git, &config, options)?,
                     // Never created: a remote that is not there is an error.
                     Target::Path(path) | Target::Around(path) => {
-                        Self::at(&path, Options { create: false, ..options.clone() })?.here()
+                        Self::at(&path, Options { create: false, ..options })?.here()
                     }
                 };
                 Place::Elsewhere { upstream: Box::new(upstream), remote }
@@ -231,7 +249,9 @@ impl Repository {
 
     /// Without what it follows itself: a remote is written where it is.
     fn here(mut self) -> Self {
-        self.place = Place::Here;
+        if matches!(self.place, Place::Elsewhere { .. }) {
+            self.place = Place::Here;
+        }
         self
     }
 
@@ -246,6 +266,20 @@ impl Repository {
             None => clone::apart(url, None, None, options),
         }
     }
+}
+
+/// Whether a bare repository has hooks that may refuse, or wait for, what is pushed.
+fn guarded(git: &git2::Repository) -> bool {
+    let hooks =
+        ["pre-receive", "update", "proc-receive", "reference-transaction", "post-receive", "post-update"];
+    let set = git.config().and_then(|c| c.get_path("core.hookspath")).map(|p| git.path().join(p));
+    let folder = set.unwrap_or_else(|_| git.commondir().join("hooks"));
+    let executable = |path: PathBuf| {
+        std::fs::metadata(path).is_ok_and(|m| {
+            m.is_file() && std::os::unix::fs::PermissionsExt::mode(&m.permissions()) & 0o111 != 0
+        })
+    };
+    git.is_bare() && hooks.iter().any(|hook| executable(folder.join(hook)))
 }
 
 /// The repository around `folder`, if it may be trusted.

@@ -5,9 +5,10 @@
 
 use crate::error::{Failure, Kind};
 use crate::git::http::Http;
+use crate::git::process::Receiver;
 use crate::git::ssh::Ssh;
 use crate::git::transport::{ADDRESS, Wire, over};
-use crate::git::{Config, Options, failure};
+use crate::git::{Config, Environment, Options, Timeouts, failure};
 use git2::{AutotagOption, Direction, FetchOptions, Oid, PushOptions, RemoteCallbacks};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -62,6 +63,14 @@ impl Remote {
         let to = config.instead_of(push.unwrap_or(url), true);
         let push = if to == rewritten { Arc::clone(&fetch) } else { wire(&to, config, options, folder)?.1 };
         Ok(Self { name, fetch, push })
+    }
+
+    /// A bare repository here, spoken to as if it were a server: its hooks run.
+    pub fn here(path: PathBuf, environment: Environment, timeouts: Timeouts) -> Self {
+        let name = path.display().to_string();
+        let wire: Arc<dyn Wire> =
+            Arc::new(Receiver { path, environment, timeouts, running: Mutex::default() });
+        Self { name, fetch: Arc::clone(&wire), push: wire }
     }
 
     fn work<T: Send>(
@@ -234,13 +243,11 @@ impl Remote {
                 return Ok(Advance::Done);
             }
             if there != expected {
-                return if self.holds(store, reference, new).map_err(unknown)? {
-                    Ok(Advance::Done)
-                } else {
-                    Ok(Advance::Moved)
-                };
+                let ours = self.holds(store, reference, there, new).map_err(unknown)?;
+                return Ok(if ours { Advance::Done } else { Advance::Moved });
             }
-            if !reported.accepted {
+            // A writer that held the lock when ours was refused may be about to move it.
+            if !reported.accepted && tries > 0 {
                 return match &reported.pushed {
                     Err(failure) => Err(failure.clone()),
                     Ok(()) => Ok(Advance::Refused(reported.words.clone())),
@@ -260,12 +267,21 @@ impl Remote {
         }
     }
 
-    /// Whether the server's `reference` holds `new` among its ancestors.
-    fn holds(&self, store: &Mutex<git2::Repository>, reference: &str, new: Oid) -> Result<bool, Failure> {
-        let heads = self.fetch(store, &[reference.to_owned()], 0)?;
-        let Some(there) = heads.get(reference) else { return Ok(false) };
-        let git = store.lock().unwrap_or_else(PoisonError::into_inner);
-        git.graph_descendant_of(*there, new)
+    /// Whether the server's `reference`, which is `there`, holds `new` among its ancestors.
+    fn holds(
+        &self,
+        store: &Mutex<git2::Repository>,
+        reference: &str,
+        there: Option<Oid>,
+        new: Oid,
+    ) -> Result<bool, Failure> {
+        let Some(there) = there else { return Ok(false) };
+        let lock = || store.lock().unwrap_or_else(PoisonError::into_inner);
+        if lock().find_commit(there).is_err() {
+            self.fetch(store, &[reference.to_owned()], 0)?;
+        }
+        lock()
+            .graph_descendant_of(there, new)
             .map_err(|e| failure("repository-unreadable", "cannot compare commits", &e))
     }
 }

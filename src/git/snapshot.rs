@@ -8,6 +8,7 @@ use crate::git::{Repository, failure};
 use crate::model::id::CommitId;
 use git2::{ObjectType, Oid};
 use std::collections::HashMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The reference in which attached records are remembered; read along with every branch.
@@ -50,10 +51,11 @@ impl Repository {
                 .of(format!("repository {}", self.name)));
         }
         match &self.place {
-            Place::Here => self.read(branch, &reference, &reference),
-            Place::Server { remote, depth, .. } => {
+            Place::Here | Place::Guarded(_) => self.read(branch, &reference, &reference),
+            Place::Server { remote, depth, read, .. } => {
                 let wanted = [reference.clone(), ATTACHED.to_owned()];
                 let heads = remote.fetch(&self.git, &wanted, *depth)?;
+                read.store(true, Ordering::Relaxed);
                 if !heads.contains_key(&reference) {
                     let names = heads.keys().filter_map(|h| h.strip_prefix("refs/heads/")).map(str::to_owned);
                     absent_branch(&self.name, branch, &names.collect::<Vec<_>>())?;
@@ -61,6 +63,23 @@ impl Repository {
                 self.read(branch, &reference, &fetched(&reference))
             }
             Place::Elsewhere { upstream, .. } => upstream.snapshot(branch),
+        }
+    }
+
+    /// The commit of a reference beside the branches; on a server as of the last snapshot, or of now
+    /// where `fresh`.
+    pub(crate) fn side(&self, reference: &str, fresh: bool) -> Result<Option<Oid>, Failure> {
+        let mut kept = reference.to_owned();
+        if let Place::Server { remote, depth, read, .. } = &self.place {
+            if fresh || reference != ATTACHED || !read.load(Ordering::Relaxed) {
+                remote.fetch(&self.git, &[reference.to_owned()], *depth)?;
+            }
+            kept = fetched(reference);
+        }
+        match self.lock().refname_to_id(&kept) {
+            Ok(oid) => Ok(Some(oid)),
+            Err(e) if e.code() == git2::ErrorCode::NotFound => Ok(None),
+            Err(e) => Err(failure("repository-unreadable", &format!("cannot read {reference}"), &e)),
         }
     }
 
@@ -103,7 +122,7 @@ impl Repository {
     /// The repository cannot be read.
     pub fn default_branch(&self) -> Result<Option<String>, Failure> {
         match &self.place {
-            Place::Here | Place::Elsewhere { .. } => {
+            Place::Here | Place::Guarded(_) | Place::Elsewhere { .. } => {
                 let git = self.lock();
                 let head = git
                     .find_reference("HEAD")

@@ -3,18 +3,16 @@
 
 use crate::error::{Failure, Kind};
 use crate::git::credentials::decoded;
+use crate::git::process::{Pipe, Session};
 use crate::git::transport::{Stream, Timeouts, Wire};
 use crate::git::{Config, Environment};
 use git2::transport::Service;
-use std::io::{Read, Write};
+use std::io::Read as _;
 use std::path::PathBuf;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use url::Url;
-
-/// Most of what ssh says that is kept, in bytes.
-const WORDS: usize = 16 * 1024;
 
 /// A server over SSH.
 pub(crate) struct Ssh {
@@ -118,36 +116,14 @@ impl Ssh {
         let remote = format!("{service} {}", quoted(&self.place.path));
         let mut command = self.command(&[], &remote);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|e| match e.kind() {
+        let child = command.spawn().map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => self
                 .failure("program-absent", "the program ssh is needed to reach it, and is not there")
                 .hint("install OpenSSH's client, or use an https:// URL"),
             _ => self.failure("repository-unreachable", format!("ssh cannot be started: {e}")),
         })?;
-        let (input, output, errors) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let (Some(input), Some(output), Some(mut errors)) = (input, output, errors) else {
-            return Err(self.failure("repository-unreachable", "ssh was started without its streams"));
-        };
-        let words = std::thread::spawn(move || {
-            let mut kept = Vec::new();
-            let mut buffer = [0; 4096];
-            while let Ok(n) = errors.read(&mut buffer)
-                && n > 0
-            {
-                let room = WORDS.saturating_sub(kept.len()).min(n);
-                kept.extend_from_slice(&buffer[..room]);
-            }
-            String::from_utf8_lossy(&kept).into_owned()
-        });
-        let session = Arc::new(Session {
-            child: Mutex::new(child),
-            input: Mutex::new(Some(input)),
-            output: Mutex::new(Some(output)),
-            words: Mutex::new(Some(words)),
-            waiting: Mutex::new(Waiting::Idle),
-        });
-        session.watch(self.timeouts.silence);
-        Ok(session)
+        Session::of(child, self.timeouts.silence)
+            .ok_or_else(|| self.failure("repository-unreachable", "ssh was started without its streams"))
     }
 
     fn failure(&self, code: &'static str, why: impl Into<String>) -> Failure {
@@ -241,156 +217,6 @@ impl Wire for Ssh {
         if let Some(session) = self.running().take() {
             session.end();
         }
-    }
-}
-
-/// A running ssh.
-struct Session {
-    child: Mutex<Child>,
-    input: Mutex<Option<ChildStdin>>,
-    output: Mutex<Option<ChildStdout>>,
-    words: Mutex<Option<std::thread::JoinHandle<String>>>,
-    waiting: Mutex<Waiting>,
-}
-
-/// What the watch sees.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Waiting {
-    Idle,
-    Since(Instant),
-    TimedOut,
-    Over,
-}
-
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Session {
-    /// Ends ssh when one read or write takes longer than `silence`: it is the only way to interrupt
-    /// either.
-    fn watch(self: &Arc<Self>, silence: Duration) {
-        let session = Arc::downgrade(self);
-        std::thread::spawn(move || {
-            while let Some(session) = session.upgrade() {
-                let mut waiting = held(&session.waiting);
-                match *waiting {
-                    Waiting::Over | Waiting::TimedOut => return,
-                    Waiting::Since(start) if start.elapsed() > silence => {
-                        *waiting = Waiting::TimedOut;
-                        drop(waiting);
-                        let _ = held(&session.child).kill();
-                        return;
-                    }
-                    Waiting::Since(_) | Waiting::Idle => drop(waiting),
-                }
-                drop(session);
-                std::thread::sleep(Duration::from_millis(100));
-            }
-        });
-    }
-
-    fn timed<T>(&self, work: impl FnOnce() -> std::io::Result<T>) -> std::io::Result<T> {
-        *held(&self.waiting) = Waiting::Since(Instant::now());
-        let done = work();
-        let mut waiting = held(&self.waiting);
-        if matches!(*waiting, Waiting::Since(_)) {
-            *waiting = Waiting::Idle;
-        }
-        done
-    }
-
-    fn read(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        self.timed(|| match held(&self.output).as_mut() {
-            Some(output) => output.read(buffer),
-            None => Ok(0),
-        })
-    }
-
-    fn write(&self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.timed(|| match held(&self.input).as_mut() {
-            Some(input) => input.write(bytes),
-            None => Err(std::io::ErrorKind::BrokenPipe.into()),
-        })
-    }
-
-    /// Ends ssh: gently, then by force. Gives what it said, and whether it was ended for its silence.
-    fn end(&self) -> (String, bool) {
-        held(&self.input).take();
-        let mut waiting = held(&self.waiting);
-        let timed_out = *waiting == Waiting::TimedOut;
-        *waiting = Waiting::Over;
-        drop(waiting);
-        let until = Instant::now() + Duration::from_secs(2);
-        loop {
-            let mut child = held(&self.child);
-            match child.try_wait() {
-                Ok(None) if Instant::now() < until => {
-                    drop(child);
-                    std::thread::sleep(Duration::from_millis(5));
-                }
-                Ok(None) => {
-                    let _ = child.kill();
-                    let _ = child.wait();
-                    break;
-                }
-                Ok(Some(_)) | Err(_) => break,
-            }
-        }
-        held(&self.output).take();
-        let words = held(&self.words).take();
-        (words.and_then(|w| w.join().ok()).unwrap_or_default(), timed_out)
-    }
-}
-
-struct Pipe {
-    session: Arc<Session>,
-    first: Option<u8>,
-    place: String,
-}
-
-impl Pipe {
-    fn broken(&self, error: &std::io::Error) -> std::io::Error {
-        let (words, timed_out) = self.session.end();
-        let words = words.trim().replace('\n', "; ");
-        let why = match (timed_out, words.is_empty()) {
-            (true, _) => "the server fell silent".to_owned(),
-            (false, false) => words,
-            (false, true) => format!("the connection broke off: {error}"),
-        };
-        let of = format!("repository {}", self.place);
-        std::io::Error::other(Failure::new(Kind::Repository, "repository-unreachable", why).of(of))
-    }
-}
-
-impl Read for Pipe {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        if let Some(first) = self.first.take() {
-            match buffer.first_mut() {
-                Some(slot) => *slot = first,
-                None => {
-                    self.first = Some(first);
-                    return Ok(0);
-                }
-            }
-            return Ok(1);
-        }
-        match self.session.read(buffer) {
-            // The server hung up in the middle of an exchange.
-            Ok(0) if !buffer.is_empty() => Err(self.broken(&std::io::ErrorKind::UnexpectedEof.into())),
-            Ok(n) => Ok(n),
-            Err(e) => Err(self.broken(&e)),
-        }
-    }
-}
-
-impl Write for Pipe {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.session.write(bytes).map_err(|e| self.broken(&e))
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        Ok(())
     }
 }
 

@@ -251,7 +251,8 @@ fn b30_each_credential_is_tried_once() {
     let port = server.port;
     let wrong = Target::Url(format!("http://me:wrong@127.0.0.1:{port}/gitops.git"));
     let nobody = url(&server, "gitops.git");
-    let table: [(&Target, &[(&str, &str)], &str, usize); 3] = [
+    type Case<'a> = (&'a Target, &'a [(&'a str, &'a str)], &'a str, usize);
+    let table: [Case<'_>; 3] = [
         (&wrong, &[], "user and password of the URL", 1),
         (&nobody, &[("EXPEDITE_GIT_TOKEN", "wrong")], "EXPEDITE_GIT_TOKEN", 1),
         (&nobody, &[], "there are none", 1),

@@ -1,0 +1,206 @@
+//! Signs commits with an SSH key, as git does (`gpg.format=ssh`). Signing that was asked for and cannot be
+//! done is an error, never an unsigned commit.
+
+use crate::error::{Failure, Kind};
+use crate::git::{Environment, Repository};
+use ssh_key::{HashAlg, LineEnding, PrivateKey};
+use std::fmt;
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Namespace of git's signatures (gitformat-signature).
+const NAMESPACE: &str = "git";
+
+/// How long `ssh-keygen` may take: a security key waits for a touch.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Signs commits.
+#[derive(Clone)]
+pub struct Signer {
+    name: String,
+    how: How,
+}
+
+#[derive(Clone)]
+enum How {
+    /// A key without a passphrase, in this process.
+    Key(Arc<PrivateKey>),
+    /// `ssh-keygen -Y sign`: keys of an agent, with a passphrase, on a security key, RSA, of another format.
+    Program { program: String, key: Key, environment: Environment },
+}
+
+/// The key as `ssh-keygen` is told.
+#[derive(Clone)]
+enum Key {
+    File(PathBuf),
+    /// A public key whose private half an agent holds.
+    Public(String),
+}
+
+impl fmt::Debug for Signer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Signer").field(&self.name).finish()
+    }
+}
+
+impl PartialEq for Signer {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
+    }
+}
+
+impl Eq for Signer {}
+
+impl Signer {
+    /// The signer that was asked for: by `setting` (a key file), else by git's configuration
+    /// (`commit.gpgsign` with `gpg.format=ssh` and `user.signingkey`); `None` when neither asks for one.
+    ///
+    /// # Errors
+    /// Signing is asked for and there is no usable key, or OpenPGP is asked for.
+    pub fn resolve(
+        setting: Option<&Path>,
+        environment: &Environment,
+        repository: &Repository,
+    ) -> Result<Option<Self>, Failure> {
+        if let Some(file) = setting {
+            return Self::file(file, "repository.signCommits", environment, repository).map(Some);
+        }
+        if !repository.config.is_true("commit.gpgsign") {
+            return Ok(None);
+        }
+        let off = "or let this repository do without: git config commit.gpgsign false";
+        let wrong = |why: &str| Failure::new(Kind::Input, "commit-signing", why).of("commit.gpgsign");
+        if !repository.config("gpg.format").is_some_and(|f| f.eq_ignore_ascii_case("ssh")) {
+            return Err(wrong(
+                "git's configuration asks for OpenPGP or X.509 signatures, and only SSH signatures are made",
+            )
+            .hint(format!("name an SSH key with repository.signCommits, {off}")));
+        }
+        let key = repository.config("user.signingkey").filter(|k| !k.trim().is_empty()).ok_or_else(|| {
+            wrong("git's configuration asks for signed commits, and names no user.signingkey")
+                .hint(format!("name an SSH key with user.signingkey or repository.signCommits, {off}"))
+        })?;
+        let literal = key.strip_prefix("key::").or_else(|| Some(key).filter(|k| k.starts_with("ssh-")));
+        match literal {
+            Some(public) => Ok(Some(Self {
+                name: "the key in user.signingkey".to_owned(),
+                how: How::program(Key::Public(public.to_owned()), environment, repository),
+            })),
+            None => {
+                Self::file(&environment.expand(key), "user.signingkey", environment, repository).map(Some)
+            }
+        }
+    }
+
+    fn file(
+        file: &Path,
+        source: &str,
+        environment: &Environment,
+        repository: &Repository,
+    ) -> Result<Self, Failure> {
+        let name = file.display().to_string();
+        let text = std::fs::read_to_string(file).map_err(|e| {
+            Failure::input("commit-signing", format!("cannot read the signing key {name}: {e}"))
+                .of(source.to_owned())
+        })?;
+        let how = match PrivateKey::from_openssh(&text) {
+            Ok(key)
+                if !key.is_encrypted() && (key.algorithm().is_ed25519() || key.algorithm().is_ecdsa()) =>
+            {
+                How::Key(Arc::new(key))
+            }
+            // RSA, too: the crate reads such keys and does not sign with them.
+            Ok(_) | Err(_) => How::program(Key::File(file.to_path_buf()), environment, repository),
+        };
+        Ok(Self { name, how })
+    }
+
+    /// Signs the text of a commit object.
+    ///
+    /// # Errors
+    /// The key cannot sign: it is locked, its agent is away, the program is missing.
+    pub(crate) fn sign(&self, commit: &[u8]) -> Result<String, Failure> {
+        let failed = |why: String| {
+            Failure::new(Kind::Input, "commit-signing", format!("cannot sign the commit: {why}"))
+                .of(self.name.clone())
+                .hint("load the key into the agent, or take away signCommits (commit.gpgsign)")
+        };
+        match &self.how {
+            How::Key(key) => key
+                .sign(NAMESPACE, HashAlg::Sha512, commit)
+                .and_then(|signature| signature.to_pem(LineEnding::LF))
+                .map_err(|e| failed(e.to_string())),
+            How::Program { program, key, environment } => {
+                let mut kept = None;
+                let file = match key {
+                    Key::File(file) => file.clone(),
+                    Key::Public(text) => {
+                        let mut file = tempfile::NamedTempFile::new().map_err(|e| failed(e.to_string()))?;
+                        file.write_all(format!("{text}\n").as_bytes()).map_err(|e| failed(e.to_string()))?;
+                        kept.insert(file).path().to_path_buf()
+                    }
+                };
+                let mut command = Command::new(program);
+                command.args(["-Y", "sign", "-n", NAMESPACE, "-f"]).arg(&file);
+                if kept.is_some() {
+                    // The file holds a public key: an agent has the private one.
+                    command.arg("-U");
+                }
+                command.env_clear().envs(environment.iter());
+                if environment.get("SSH_ASKPASS").is_some() {
+                    command.env("SSH_ASKPASS_REQUIRE", "force");
+                } else {
+                    // Nobody sits there to type a passphrase.
+                    command.envs([("SSH_ASKPASS_REQUIRE", "force"), ("SSH_ASKPASS", "false")]);
+                }
+                answered(command, commit)
+                    .map_err(|why| failed(why.replace(&*file.to_string_lossy(), &self.name)))
+            }
+        }
+    }
+}
+
+impl How {
+    fn program(key: Key, environment: &Environment, repository: &Repository) -> Self {
+        let program = repository.config("gpg.ssh.program").filter(|p| !p.is_empty()).unwrap_or("ssh-keygen");
+        Self::Program { program: program.to_owned(), key, environment: environment.clone() }
+    }
+}
+
+/// Runs a program with `input`; its output, or why there is none.
+fn answered(mut command: Command, input: &[u8]) -> Result<String, String> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().map_err(|e| format!("ssh-keygen cannot be run: {e}"))?;
+    let (stdin, mut stdout, mut stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || stdin.map(|mut to| to.write_all(&input)));
+    let reader = std::thread::spawn(move || {
+        let (mut out, mut err) = (String::new(), String::new());
+        // What cannot be read is missing, and that is an error below.
+        let _ = stdout.as_mut().map(|from| from.read_to_string(&mut out));
+        let _ = stderr.as_mut().map(|from| from.read_to_string(&mut err));
+        (out, err)
+    });
+    let until = Instant::now() + PATIENCE;
+    let status = loop {
+        match child.try_wait() {
+            Ok(Some(status)) => break status,
+            Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
+            Ok(None) | Err(_) => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(format!("ssh-keygen gave no answer in {} s", PATIENCE.as_secs()));
+            }
+        }
+    };
+    let _ = writer.join();
+    let (out, err) = reader.join().unwrap_or_default();
+    if status.success() && out.contains("-----BEGIN SSH SIGNATURE-----") {
+        return Ok(out);
+    }
+    let words = err.lines().map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join("; ");
+    Err(if words.is_empty() { "ssh-keygen gave no signature".to_owned() } else { words })
+}
