@@ -10,6 +10,7 @@ pub mod node;
 pub mod parse;
 mod plain;
 pub mod spelling;
+mod tree;
 
 use crate::error::{At, Failure};
 use std::fmt;

@@ -219,6 +219,23 @@ fn b04_a_misspelt_gate_is_no_missing_gate() {
     for (text, want) in cases {
         assert_eq!(said(&one(&text)), [want], "{text}");
     }
+    // A gate that slipped out of its place is not missing either.
+    for (text, want) in [
+        (
+            order("shop/a", "  promotion: {}\n  approvals: {requiredApprovals: 2}\n"),
+            "shop/a | objects/a.yaml:6:3: Order shop/a: spec.approvals: is no field that is known here | did you mean promotion.approvals?",
+        ),
+        (
+            format!("{}promotion: {{}}\n", order("shop/a", "  environment: e\n")),
+            "shop/a | objects/a.yaml:6:1: Order shop/a: promotion: is no field that is known here | did you mean spec.promotion?",
+        ),
+        (
+            format!("{HEAD}kind: Environment\nmetadata: {{name: e}}\npromotion:\n  freezes: []\n"),
+            "everything | objects/a.yaml:4:1: Environment e: promotion: is no field that is known here | known here: metadata, spec",
+        ),
+    ] {
+        assert_eq!(said(&one(&text)), [want], "{text}");
+    }
     let free = one(&format!(
         "{HEAD}kind: Order\nmetadata:\n  name: a\n  namespace: shop\n  labels: {{promotoin: x}}\n  managedFields: []\n\
          status: {{conditons: [], any: thing}}\nspec: {{}}\n"

@@ -435,6 +435,10 @@ fn typed<T: DeserializeOwned>(node: &Node, kind: Kind, report: &mut Report<'_>) 
             }
             strict::Unmet::Error(meant) => {
                 error.hint = match meant {
+                    // A key of the spec that slipped to the top.
+                    Some(meant) if key.path.is_empty() && !strict::TOP.contains(&meant) => {
+                        Some(format!("did you mean spec.{meant}?"))
+                    }
                     Some(meant) => Some(format!("did you mean {meant}?")),
                     None => Some(format!("known here: {}", key.known.join(", "))),
                 };

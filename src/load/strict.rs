@@ -21,7 +21,7 @@ pub enum Unmet {
 }
 
 /// Keys at the top of every object.
-const TOP: &[&str] = &["apiVersion", "kind", "metadata", "spec", "status"];
+pub const TOP: &[&str] = &["apiVersion", "kind", "metadata", "spec", "status"];
 
 /// Kubernetes' own keys of `metadata` that we do not read.
 const METADATA: &[&str] = &[
@@ -37,6 +37,13 @@ const METADATA: &[&str] = &[
 
 /// Keys of an Order's or a Preparation's spec on which decisions depend.
 const ORDER: &[&str] = &["environment", "promotion", "autoDeploy"];
+/// Gates, which a slip of the indentation puts beside `promotion`.
+const GATES: &[(&str, &str)] = &[
+    ("approvals", "promotion.approvals"),
+    ("upstream", "promotion.upstream"),
+    ("checks", "promotion.checks"),
+    ("windows", "promotion.windows"),
+];
 const PREPARATION: &[&str] =
     &["orderName", "artifact", "source", "parentDigest", "approvalPolicy", "targetNamespace"];
 const ARTIFACT: &[&str] = &["ociRef", "digest", "signed"];
@@ -50,9 +57,16 @@ pub fn judge(kind: Kind, unknown: &Unknown) -> Unmet {
         Some(meant) => Unmet::Error(Some(meant)),
         None => Unmet::Warning,
     };
+    let own = match kind {
+        Kind::Order | Kind::Preparation => false,
+        Kind::Approval | Kind::Serving | Kind::Environment | Kind::Cluster | Kind::Kitchen => true,
+    };
     match unknown.path.as_str() {
         "" if TOP.contains(&key) => Unmet::Free,
-        "" => moving(TOP),
+        // Where people put what they anchor for aliases.
+        "" if key.starts_with("x-") => Unmet::Free,
+        "" if own => Unmet::Error(nearest(key, TOP)),
+        "" => moving(&[TOP, ORDER, PREPARATION].concat()),
         "metadata" if METADATA.contains(&key) => Unmet::Free,
         "metadata" => match misspelt(key, unknown.known) {
             Some(meant) => Unmet::Error(Some(meant)),
@@ -60,7 +74,13 @@ pub fn judge(kind: Kind, unknown: &Unknown) -> Unmet {
         },
         path if below(path, "status") || below(path, "metadata") => Unmet::Free,
         path => match kind {
-            Kind::Order if !below(path, "spec.promotion") => moving(if path == "spec" { ORDER } else { &[] }),
+            Kind::Order if path == "spec" => {
+                match GATES.iter().find(|(gate, _)| misspelt(key, &[gate]).is_some()) {
+                    Some((_, place)) => Unmet::Error(Some(place)),
+                    None => moving(ORDER),
+                }
+            }
+            Kind::Order if !below(path, "spec.promotion") => moving(&[]),
             Kind::Preparation if !below(path, "spec.approvalPolicy") => moving(match path {
                 "spec" => PREPARATION,
                 "spec.artifact" => ARTIFACT,

@@ -4,21 +4,14 @@
 //! Strict where a lenient reader would lose a rule: a key written twice is an error at the second one, merge
 //! keys are expanded or refused, aliases are expanded within a budget, nesting is bounded.
 
-use crate::yaml::node::{Node, Pair, Scalar, Style, Value};
+use crate::yaml::node::Node;
+use crate::yaml::tree::Tree;
 use crate::yaml::{Error, Position, plain};
-use granit_parser::{ErrorKind, Event, Marker, Parser, ScalarStyle, ScanError, Tag};
-use std::collections::{HashMap, HashSet};
+use granit_parser::{ErrorKind, Event, Marker, Parser, ScanError};
 use std::ops::Range;
 
 /// Deepest nesting of collections; what people write has about ten.
 pub const DEPTH: usize = 100;
-
-/// What all aliases of a document may stand for together, in the weight of [`weight`]: about sixteen
-/// megabytes of tree.
-const ALIAS_BUDGET: usize = 16 << 20;
-
-/// From this many keys on, a mapping remembers them in a set; below, looking at each is quicker.
-const MANY_KEYS: usize = 16;
 
 /// One document that is not empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,7 +96,7 @@ impl From<plain::Plain> for Document {
 }
 
 /// Reads a text with the full scanner.
-fn scanned(text: &str) -> Vec<Document> {
+pub(in crate::yaml) fn scanned(text: &str) -> Vec<Document> {
     let mut options = granit_parser::Options::default();
     options.set_emit_comments(false);
     options.flow_nesting_limit = DEPTH;
@@ -180,248 +173,16 @@ fn syntax(error: &ScanError) -> Error {
     }
 }
 
-fn too_deep(place: Position) -> Error {
+/// The error of nesting beyond [`DEPTH`].
+pub(in crate::yaml) fn too_deep(place: Position) -> Error {
     Error::new("too-deep", place, format!("is nested more than {DEPTH} levels deep"))
-}
-
-/// A collection whose end has not come yet.
-enum Open {
-    Sequence { at: Position, anchor: usize, items: Vec<Node> },
-    Mapping { at: Position, anchor: usize, entries: Entries },
-}
-
-/// A mapping in the making.
-#[derive(Default)]
-struct Entries {
-    pairs: Vec<Pair>,
-    /// All keys, once there are many.
-    keys: HashSet<String>,
-    /// A key that waits for its value.
-    key: Option<Key>,
-    /// The value of `<<`, with the key's place.
-    merge: Option<(Position, Node)>,
-}
-
-struct Key {
-    text: String,
-    at: Position,
-    is_merge: bool,
-}
-
-/// What one document gave so far.
-#[derive(Default)]
-struct Tree {
-    root: Option<Node>,
-    open: Vec<Open>,
-    anchors: HashMap<usize, Node>,
-    errors: Vec<Error>,
-    spent: usize,
-    /// Set by an error after which nothing more is taken.
-    broken: bool,
-}
-
-impl Tree {
-    fn take(&mut self, event: Event<'_>, at: Position) {
-        if self.broken {
-            return;
-        }
-        match event {
-            Event::Scalar(text, style, anchor, tag) => {
-                let scalar = Scalar { text: text.into_owned(), style: meaning(style, tag.as_deref()) };
-                self.place(Node { value: Value::Scalar(scalar), at }, anchor);
-            }
-            Event::SequenceStart(_, anchor, _) => {
-                self.push(Open::Sequence { at, anchor, items: Vec::new() }, at);
-            }
-            Event::MappingStart(_, anchor, _) => {
-                self.push(Open::Mapping { at, anchor, entries: Entries::default() }, at);
-            }
-            Event::SequenceEnd | Event::MappingEnd => self.close(),
-            Event::Alias(id) => self.alias(id, at),
-            // Markers of documents are the caller's; comments, anchors as events and unresolved aliases
-            // are not asked for.
-            _ => {}
-        }
-    }
-
-    fn push(&mut self, open: Open, at: Position) {
-        if self.open.len() >= DEPTH {
-            self.fail(too_deep(at));
-        } else {
-            self.open.push(open);
-        }
-    }
-
-    /// Ends the innermost collection.
-    fn close(&mut self) {
-        match self.open.pop() {
-            Some(Open::Sequence { at, anchor, items }) => {
-                self.place(Node { value: Value::Sequence(items), at }, anchor);
-            }
-            Some(Open::Mapping { at, anchor, mut entries }) => {
-                if let Some((place, merged)) = entries.merge.take() {
-                    self.merge(&mut entries.pairs, place, merged);
-                }
-                self.place(Node { value: Value::Mapping(entries.pairs), at }, anchor);
-            }
-            None => {}
-        }
-    }
-
-    /// Puts a finished value where it belongs.
-    fn place(&mut self, node: Node, anchor: usize) {
-        if anchor != 0 {
-            // Charged like an alias, so that anchors inside anchors cannot multiply a text either.
-            if !self.spend(&node) {
-                return;
-            }
-            self.anchors.insert(anchor, node.clone());
-        }
-        match self.open.last_mut() {
-            None => self.root = Some(node),
-            Some(Open::Sequence { items, .. }) => items.push(node),
-            Some(Open::Mapping { entries, .. }) => {
-                if let Err(error) = entries.add(node) {
-                    self.errors.push(error);
-                }
-            }
-        }
-    }
-
-    fn alias(&mut self, id: usize, at: Position) {
-        let Some(node) = self.anchors.get(&id).cloned() else {
-            return self.fail(Error::new("alias", at, "an alias stands inside the value that it names"));
-        };
-        if self.open.len() + height(&node) > DEPTH {
-            return self.fail(too_deep(at));
-        }
-        if self.spend(&node) {
-            self.place(node, 0);
-        }
-    }
-
-    fn spend(&mut self, node: &Node) -> bool {
-        self.spent = self.spent.saturating_add(weight(node));
-        if self.spent > ALIAS_BUDGET {
-            let cause = "its anchors and aliases stand for more than 16 MB; it is not expanded";
-            self.fail(Error::new("alias-bomb", node.at, cause));
-        }
-        !self.broken
-    }
-
-    /// Ends the tree at an error that leaves nothing to go on with.
-    fn fail(&mut self, error: Error) {
-        self.errors.push(error);
-        self.break_off();
-    }
-
-    /// Ends every open collection with what it has.
-    fn break_off(&mut self) {
-        while !self.open.is_empty() {
-            if let Some(Open::Mapping { entries, .. }) = self.open.last_mut() {
-                entries.key = None;
-            }
-            self.close();
-        }
-        self.broken = true;
-    }
-
-    /// Adds what `<<` brings and the mapping does not say itself; of several, the first that says it.
-    fn merge(&mut self, pairs: &mut Vec<Pair>, place: Position, merged: Node) {
-        let sources = match merged.value {
-            Value::Mapping(pairs) => vec![pairs],
-            Value::Sequence(items) if items.iter().all(|i| matches!(i.value, Value::Mapping(_))) => {
-                items.iter().map(|i| i.pairs().to_vec()).collect()
-            }
-            Value::Sequence(_) | Value::Scalar(_) => {
-                let cause = "the merge key << takes a mapping or a list of mappings";
-                self.errors.push(Error::new("merge-key", place, cause));
-                return;
-            }
-        };
-        let mut said: HashSet<String> = pairs.iter().map(|p| p.key.clone()).collect();
-        for pair in sources.into_iter().flatten() {
-            if said.insert(pair.key.clone()) {
-                pairs.push(pair);
-            }
-        }
-    }
-}
-
-impl Entries {
-    /// Takes a key or the value of the key before.
-    fn add(&mut self, node: Node) -> Result<(), Error> {
-        let Some(Key { text, at, is_merge }) = self.key.take() else {
-            let Value::Scalar(scalar) = node.value else {
-                self.key = Some(Key { text: String::new(), at: node.at, is_merge: false });
-                return Err(Error::new("complex-key", node.at, "a mapping or a list is no key"));
-            };
-            let is_merge = scalar.style == Style::Plain && scalar.text == "<<";
-            self.key = Some(Key { text: scalar.text, at: node.at, is_merge });
-            return Ok(());
-        };
-        let twice = || Error::new("duplicate-key", at, format!("the key {text:?} is written twice"));
-        if is_merge {
-            if self.merge.is_some() {
-                return Err(twice());
-            }
-            self.merge = Some((at, node));
-            return Ok(());
-        }
-        let known = if self.pairs.len() < MANY_KEYS {
-            self.pairs.iter().any(|p| p.key == text)
-        } else {
-            if self.keys.is_empty() {
-                self.keys = self.pairs.iter().map(|p| p.key.clone()).collect();
-            }
-            !self.keys.insert(text.clone())
-        };
-        if known {
-            return Err(twice());
-        }
-        self.pairs.push(Pair { key: text, at, value: node });
-        Ok(())
-    }
-}
-
-/// What a scalar's style and tag say about its meaning.
-fn meaning(style: ScalarStyle, tag: Option<&Tag>) -> Style {
-    let bare = match style {
-        ScalarStyle::Plain => Style::Plain,
-        _ => Style::Quoted,
-    };
-    let Some(tag) = tag else { return bare };
-    match tag.core_suffix() {
-        Some("str") => Style::Quoted,
-        Some("null" | "bool" | "int" | "float" | "timestamp" | "merge") => bare,
-        Some(_) => Style::Tagged,
-        None if tag.original() == "!" => Style::Quoted,
-        None => Style::Tagged,
-    }
-}
-
-/// Roughly the bytes a tree takes.
-fn weight(node: &Node) -> usize {
-    64 + match &node.value {
-        Value::Scalar(s) => s.text.len(),
-        Value::Sequence(items) => items.iter().map(weight).sum(),
-        Value::Mapping(pairs) => pairs.iter().map(|p| 32 + p.key.len() + weight(&p.value)).sum(),
-    }
-}
-
-/// Levels of collections in a tree.
-fn height(node: &Node) -> usize {
-    match &node.value {
-        Value::Scalar(_) => 0,
-        Value::Sequence(items) => 1 + items.iter().map(height).max().unwrap_or(0),
-        Value::Mapping(pairs) => 1 + pairs.iter().map(|p| height(&p.value)).max().unwrap_or(0),
-    }
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
+    use crate::yaml::node::{Scalar, Style, Value};
     use proptest::prelude::*;
 
     fn tree(text: &str) -> Node {
@@ -543,6 +304,14 @@ mod tests {
 
     #[test]
     fn tabs_tags_and_bytes() {
+        let json = "{\n\t\"a\":1,\n\t\"b\\/\": [\n\t\t\"c\"\n\t]\n}\n";
+        assert_eq!(
+            tree(json).get("b/").unwrap().items()[0].text(),
+            Some("c"),
+            "JSON may be indented by tabs"
+        );
+        let broken = documents("a: 1\na: 2\n? [b\n");
+        assert_eq!(broken[0].errors.last().unwrap().code, "syntax", "the error that ends it is the last");
         assert!(error("a:\n\tb: 1\n").contains("tab"), "{}", error("a:\n\tb: 1\n"));
         assert_eq!(tree("!!str 1").value, Value::Scalar(Scalar { text: "1".into(), style: Style::Quoted }));
         assert_eq!(tree("! 1").value, Value::Scalar(Scalar { text: "1".into(), style: Style::Quoted }));
@@ -562,106 +331,7 @@ mod tests {
         assert_eq!(node.items().len(), 5_000);
     }
 
-    /// The quick way answers as the full one, or not at all.
-    fn agree(text: &str) -> bool {
-        match plain::documents(text) {
-            Some(found) => {
-                let quick: Vec<Document> = found.into_iter().map(Document::from).collect();
-                assert_eq!(quick, scanned(text), "{text:?}");
-                true
-            }
-            None => false,
-        }
-    }
-
-    #[test]
-    fn the_quick_way_reads_what_tools_write() {
-        let taken = [
-            "a: 1\n",
-            "---\na: b c\n",
-            "a:\n  b: {}\n  c: []\n",
-            "a:\n- b\n- c: 1\n  d: \"x y\"\ne: 'f'\n",
-            "# c\na:\n  # d\n\n  - b: c\n    d:\n    - e\n  - f\n",
-            "---\n---\na: 1\n---\n# x\n---\nb: 1\n---\n",
-            "a: x#y\nb: http://c:80/d\nc: sha256:0a\nd: 12:30\ne: aö…\n",
-            "- a\n- b: c\n",
-            "a/b.c-d_e: 1",
-            "",
-        ];
-        for text in taken {
-            assert!(agree(text), "{text:?}");
-        }
-        let left = [
-            "a: 1\na: 2\n",
-            "a:\n",
-            "a: \n",
-            "a: b\n  c\n",
-            "a: b # c\n",
-            "a: {b: c}\n",
-            "a: |\n  b\n",
-            "a: &b c\n",
-            "a: \"\\n\"\n",
-            "a: 'it''s'\n",
-            "a: b: c\n",
-            "? a\n",
-            "a:\tb\n",
-            "a: b\r\n",
-            " a: 1\n",
-            "a:\n - b\n  - c\n",
-            "--- a\n",
-            "a: 1\n...\n",
-            "<<: a\n",
-            "- - a\n",
-            "-\n  a: 1\n",
-            "a: \u{2028}\n",
-            "\u{feff}a: 1\n",
-            "a\n",
-            "\"a\": 1\n",
-            "- a\nb: 1\n",
-            "a: - b\n",
-            "a: [\n",
-        ];
-        for text in left {
-            assert!(!agree(text), "{text:?}");
-        }
-    }
-
-    /// Values as our own writer puts them.
-    fn writable() -> impl Strategy<Value = serde_json::Value> {
-        let text = "[a-z0-9 :#'\"\\\\-]{0,8}|sha256:[0-9a-f]{8}|no|\\PC{0,6}|a\nb";
-        let leaf = prop_oneof![
-            text.prop_map(serde_json::Value::from),
-            any::<bool>().prop_map(serde_json::Value::from),
-            any::<i32>().prop_map(serde_json::Value::from),
-            Just(serde_json::Value::Null),
-        ];
-        leaf.prop_recursive(4, 24, 4, |inner| {
-            prop_oneof![
-                proptest::collection::vec(inner.clone(), 0..4).prop_map(serde_json::Value::from),
-                proptest::collection::btree_map("[a-zA-Z./-]{1,8}", inner, 0..4)
-                    .prop_map(|m| serde_json::Value::Object(m.into_iter().collect())),
-            ]
-        })
-    }
-
     proptest! {
-        #[test]
-        fn the_quick_way_agrees_on_what_we_write(values in proptest::collection::vec(writable(), 1..3)) {
-            let texts: Vec<String> = values.iter().map(crate::yaml::emit::document).collect();
-            agree(&texts.join("---\n"));
-        }
-
-        #[test]
-        fn the_quick_way_agrees_on_near_misses(
-            lines in proptest::collection::vec(
-                "( {0,4}|- | {2}- )(([a-c]|a/b): ?)?([a-c.0-9/]{0,3}|\"a\"|'b'|\\{\\}|\\[\\]|---|a: b|#x| #y|- z|: |\\|)[ :]?",
-                0..7,
-            ),
-            end in any::<bool>(),
-        ) {
-            agree(&(lines.join("\n") + if end { "\n" } else { "" }));
-        }
-
         #[test]
         fn no_text_panics(text in "\\PC*|[-:?#&*!|>'\"%@`{}\\[\\],a\\n\\t <~.0]{0,120}") {
             let found = documents(&text);

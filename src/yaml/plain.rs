@@ -232,3 +232,112 @@ fn is_plain(text: &str) -> bool {
         && !text.contains(" #")
         && !text.ends_with(':')
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use crate::yaml::parse::{Document, scanned};
+    use proptest::prelude::*;
+
+    /// The quick way answers as the full one, or not at all.
+    fn agree(text: &str) -> bool {
+        match documents(text) {
+            Some(found) => {
+                let quick: Vec<Document> = found.into_iter().map(Document::from).collect();
+                assert_eq!(quick, scanned(text), "{text:?}");
+                true
+            }
+            None => false,
+        }
+    }
+
+    #[test]
+    fn the_quick_way_reads_what_tools_write() {
+        let taken = [
+            "a: 1\n",
+            "---\na: b c\n",
+            "a:\n  b: {}\n  c: []\n",
+            "a:\n- b\n- c: 1\n  d: \"x y\"\ne: 'f'\n",
+            "# c\na:\n  # d\n\n  - b: c\n    d:\n    - e\n  - f\n",
+            "---\n---\na: 1\n---\n# x\n---\nb: 1\n---\n",
+            "a: x#y\nb: http://c:80/d\nc: sha256:0a\nd: 12:30\ne: aö…\n",
+            "- a\n- b: c\n",
+            "a/b.c-d_e: 1",
+            "",
+        ];
+        for text in taken {
+            assert!(agree(text), "{text:?}");
+        }
+        let left = [
+            "a: 1\na: 2\n",
+            "a:\n",
+            "a: \n",
+            "a: b\n  c\n",
+            "a: b # c\n",
+            "a: {b: c}\n",
+            "a: |\n  b\n",
+            "a: &b c\n",
+            "a: \"\\n\"\n",
+            "a: 'it''s'\n",
+            "a: b: c\n",
+            "? a\n",
+            "a:\tb\n",
+            "a: b\r\n",
+            " a: 1\n",
+            "a:\n - b\n  - c\n",
+            "--- a\n",
+            "a: 1\n...\n",
+            "<<: a\n",
+            "- - a\n",
+            "-\n  a: 1\n",
+            "a: \u{2028}\n",
+            "\u{feff}a: 1\n",
+            "a\n",
+            "\"a\": 1\n",
+            "- a\nb: 1\n",
+            "a: - b\n",
+            "a: [\n",
+        ];
+        for text in left {
+            assert!(!agree(text), "{text:?}");
+        }
+    }
+
+    /// Values as our own writer puts them.
+    fn writable() -> impl Strategy<Value = serde_json::Value> {
+        let text = "[a-z0-9 :#'\"\\\\-]{0,8}|sha256:[0-9a-f]{8}|no|\\PC{0,6}|a\nb";
+        let leaf = prop_oneof![
+            text.prop_map(serde_json::Value::from),
+            any::<bool>().prop_map(serde_json::Value::from),
+            any::<i32>().prop_map(serde_json::Value::from),
+            Just(serde_json::Value::Null),
+        ];
+        leaf.prop_recursive(4, 24, 4, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..4).prop_map(serde_json::Value::from),
+                proptest::collection::btree_map("[a-zA-Z./-]{1,8}", inner, 0..4)
+                    .prop_map(|m| serde_json::Value::Object(m.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_quick_way_agrees_on_what_we_write(values in proptest::collection::vec(writable(), 1..3)) {
+            let texts: Vec<String> = values.iter().map(crate::yaml::emit::document).collect();
+            agree(&texts.join("---\n"));
+        }
+
+        #[test]
+        fn the_quick_way_agrees_on_near_misses(
+            lines in proptest::collection::vec(
+                "( {0,4}|- | {2}- )(([a-c]|a/b): ?)?([a-c.0-9/]{0,3}|\"a\"|'b'|\\{\\}|\\[\\]|---|a: b|#x| #y|- z|: |\\|)[ :]?",
+                0..7,
+            ),
+            end in any::<bool>(),
+        ) {
+            agree(&(lines.join("\n") + if end { "\n" } else { "" }));
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! A document's tree in the making, from the scanner's events: keys are unique, merge keys and aliases are
+//! expanded, nesting and expansion are bounded.
+
+use crate::yaml::node::{Node, Pair, Scalar, Style, Value};
+use crate::yaml::parse::{DEPTH, too_deep};
+use crate::yaml::{Error, Position};
+use granit_parser::{Event, ScalarStyle, Tag};
+use std::collections::{HashMap, HashSet};
+
+/// What all aliases of a document may stand for together, in the weight of [`weight`]: about sixteen
+/// megabytes of tree.
+const ALIAS_BUDGET: usize = 16 << 20;
+
+/// From this many keys on, a mapping remembers them in a set; below, looking at each is quicker.
+const MANY_KEYS: usize = 16;
+
+/// A collection whose end has not come yet.
+enum Open {
+    Sequence { at: Position, anchor: usize, items: Vec<Node> },
+    Mapping { at: Position, anchor: usize, entries: Entries },
+}
+
+/// A mapping in the making.
+#[derive(Default)]
+struct Entries {
+    pairs: Vec<Pair>,
+    /// All keys, once there are many.
+    keys: HashSet<String>,
+    /// A key that waits for its value.
+    key: Option<Key>,
+    /// The value of `<<`, with the key's place.
+    merge: Option<(Position, Node)>,
+}
+
+struct Key {
+    text: String,
+    at: Position,
+    is_merge: bool,
+}
+
+/// What one document gave so far.
+#[derive(Default)]
+pub struct Tree {
+    /// The whole of it, once its end has come.
+    pub root: Option<Node>,
+    open: Vec<Open>,
+    anchors: HashMap<usize, Node>,
+    /// What is wrong with it.
+    pub errors: Vec<Error>,
+    spent: usize,
+    /// Set by an error after which nothing more is taken.
+    pub broken: bool,
+}
+
+impl Tree {
+    /// Takes the next event of the document.
+    pub fn take(&mut self, event: Event<'_>, at: Position) {
+        if self.broken {
+            return;
+        }
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                let scalar = Scalar { text: text.into_owned(), style: meaning(style, tag.as_deref()) };
+                self.place(Node { value: Value::Scalar(scalar), at }, anchor);
+            }
+            Event::SequenceStart(_, anchor, _) => {
+                self.push(Open::Sequence { at, anchor, items: Vec::new() }, at);
+            }
+            Event::MappingStart(_, anchor, _) => {
+                self.push(Open::Mapping { at, anchor, entries: Entries::default() }, at);
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(),
+            Event::Alias(id) => self.alias(id, at),
+            // Markers of documents are the caller's; comments, anchors as events and unresolved aliases
+            // are not asked for.
+            _ => {}
+        }
+    }
+
+    fn push(&mut self, open: Open, at: Position) {
+        if self.open.len() >= DEPTH {
+            self.fail(too_deep(at));
+        } else {
+            self.open.push(open);
+        }
+    }
+
+    /// Ends the innermost collection.
+    fn close(&mut self) {
+        match self.open.pop() {
+            Some(Open::Sequence { at, anchor, items }) => {
+                self.place(Node { value: Value::Sequence(items), at }, anchor);
+            }
+            Some(Open::Mapping { at, anchor, mut entries }) => {
+                if let Some((place, merged)) = entries.merge.take() {
+                    self.merge(&mut entries.pairs, place, merged);
+                }
+                self.place(Node { value: Value::Mapping(entries.pairs), at }, anchor);
+            }
+            None => {}
+        }
+    }
+
+    /// Puts a finished value where it belongs.
+    fn place(&mut self, node: Node, anchor: usize) {
+        if anchor != 0 {
+            // Charged like an alias, so that anchors inside anchors cannot multiply a text either.
+            if !self.spend(&node) {
+                return;
+            }
+            self.anchors.insert(anchor, node.clone());
+        }
+        match self.open.last_mut() {
+            None => self.root = Some(node),
+            Some(Open::Sequence { items, .. }) => items.push(node),
+            Some(Open::Mapping { entries, .. }) => {
+                if let Err(error) = entries.add(node) {
+                    self.errors.push(error);
+                }
+            }
+        }
+    }
+
+    fn alias(&mut self, id: usize, at: Position) {
+        let Some(node) = self.anchors.get(&id).cloned() else {
+            return self.fail(Error::new("alias", at, "an alias stands inside the value that it names"));
+        };
+        if self.open.len() + height(&node) > DEPTH {
+            return self.fail(too_deep(at));
+        }
+        if self.spend(&node) {
+            self.place(node, 0);
+        }
+    }
+
+    fn spend(&mut self, node: &Node) -> bool {
+        self.spent = self.spent.saturating_add(weight(node));
+        if self.spent > ALIAS_BUDGET {
+            let cause = "its anchors and aliases stand for more than 16 MB; it is not expanded";
+            self.fail(Error::new("alias-bomb", node.at, cause));
+        }
+        !self.broken
+    }
+
+    /// Ends the tree at an error that leaves nothing to go on with.
+    pub fn fail(&mut self, error: Error) {
+        // What ends a collection early may itself look wrong: the one error that matters stays the last.
+        let before = self.errors.len();
+        self.break_off();
+        self.errors.truncate(before);
+        self.errors.push(error);
+    }
+
+    /// Ends every open collection with what it has.
+    fn break_off(&mut self) {
+        while !self.open.is_empty() {
+            if let Some(Open::Mapping { entries, .. }) = self.open.last_mut() {
+                entries.key = None;
+            }
+            self.close();
+        }
+        self.broken = true;
+    }
+
+    /// Adds what `<<` brings and the mapping does not say itself; of several, the first that says it.
+    fn merge(&mut self, pairs: &mut Vec<Pair>, place: Position, merged: Node) {
+        let sources = match merged.value {
+            Value::Mapping(pairs) => vec![pairs],
+            Value::Sequence(items) if items.iter().all(|i| matches!(i.value, Value::Mapping(_))) => {
+                items.iter().map(|i| i.pairs().to_vec()).collect()
+            }
+            Value::Sequence(_) | Value::Scalar(_) => {
+                let cause = "the merge key << takes a mapping or a list of mappings";
+                self.errors.push(Error::new("merge-key", place, cause));
+                return;
+            }
+        };
+        let mut said: HashSet<String> = pairs.iter().map(|p| p.key.clone()).collect();
+        for pair in sources.into_iter().flatten() {
+            if said.insert(pair.key.clone()) {
+                pairs.push(pair);
+            }
+        }
+    }
+}
+
+impl Entries {
+    /// Takes a key or the value of the key before.
+    fn add(&mut self, node: Node) -> Result<(), Error> {
+        let Some(Key { text, at, is_merge }) = self.key.take() else {
+            let Value::Scalar(scalar) = node.value else {
+                self.key = Some(Key { text: String::new(), at: node.at, is_merge: false });
+                return Err(Error::new("complex-key", node.at, "a mapping or a list is no key"));
+            };
+            let is_merge = scalar.style == Style::Plain && scalar.text == "<<";
+            self.key = Some(Key { text: scalar.text, at: node.at, is_merge });
+            return Ok(());
+        };
+        let twice = || Error::new("duplicate-key", at, format!("the key {text:?} is written twice"));
+        if is_merge {
+            if self.merge.is_some() {
+                return Err(twice());
+            }
+            self.merge = Some((at, node));
+            return Ok(());
+        }
+        let known = if self.pairs.len() < MANY_KEYS {
+            self.pairs.iter().any(|p| p.key == text)
+        } else {
+            if self.keys.is_empty() {
+                self.keys = self.pairs.iter().map(|p| p.key.clone()).collect();
+            }
+            !self.keys.insert(text.clone())
+        };
+        if known {
+            return Err(twice());
+        }
+        self.pairs.push(Pair { key: text, at, value: node });
+        Ok(())
+    }
+}
+
+/// What a scalar's style and tag say about its meaning.
+fn meaning(style: ScalarStyle, tag: Option<&Tag>) -> Style {
+    let bare = match style {
+        ScalarStyle::Plain => Style::Plain,
+        _ => Style::Quoted,
+    };
+    let Some(tag) = tag else { return bare };
+    match tag.core_suffix() {
+        Some("str") => Style::Quoted,
+        Some("null" | "bool" | "int" | "float" | "timestamp" | "merge") => bare,
+        Some(_) => Style::Tagged,
+        None if tag.original() == "!" => Style::Quoted,
+        None => Style::Tagged,
+    }
+}
+
+/// Roughly the bytes a tree takes.
+fn weight(node: &Node) -> usize {
+    64 + match &node.value {
+        Value::Scalar(s) => s.text.len(),
+        Value::Sequence(items) => items.iter().map(weight).sum(),
+        Value::Mapping(pairs) => pairs.iter().map(|p| 32 + p.key.len() + weight(&p.value)).sum(),
+    }
+}
+
+/// Levels of collections in a tree.
+fn height(node: &Node) -> usize {
+    match &node.value {
+        Value::Scalar(_) => 0,
+        Value::Sequence(items) => 1 + items.iter().map(height).max().unwrap_or(0),
+        Value::Mapping(pairs) => 1 + pairs.iter().map(|p| height(&p.value)).max().unwrap_or(0),
+    }
+}
