@@ -44,7 +44,7 @@ pub fn status(
     new.approval = approval(case, &old, assessed.as_ref());
     let conditions = [
         ready(case, decision, verdicts, &new, health.as_ref()),
-        approved(case, &old, assessed.as_ref()),
+        approved(case, assessed.as_ref(), context),
         verified,
     ];
     new.conditions = conditions
@@ -269,21 +269,11 @@ fn nothing_yet(case: &Case) -> String {
 }
 
 /// Condition Approved: of the candidate if there is one, else of what is deployed.
-fn approved(case: &Case, old: &ServingStatus, assessed: Option<&Assessment>) -> Condition {
+fn approved(case: &Case, assessed: Option<&Assessment>, context: &Context) -> Condition {
     let subject = subject_name(case);
     let (reason, message) = match (assessed, &case.deployed) {
         (Some(assessed), _) => (assessed.reason, assessed.verdict.message.clone()),
-        (None, Some(deployed)) => {
-            let sealed = old
-                .approval
-                .as_ref()
-                .filter(|a| a.preparation_name.as_ref() == Some(&deployed.preparation))
-                .and_then(|a| a.sealed_time);
-            match sealed {
-                Some(time) => (Approved::Approved, format!("approved and sealed at {time}")),
-                None => (Approved::ApprovalNotRequired, "it was promoted without needing approval".into()),
-            }
-        }
+        (None, Some(_)) => approvals::of_deployed(case, context),
         (None, None) if case.needs_approvals() => {
             (Approved::AwaitingApprovals, "there is nothing to approve yet".into())
         }

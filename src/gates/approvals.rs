@@ -22,6 +22,8 @@ use crate::resolve::Case;
 
 const GATE: GateName = GateName::Approvals;
 
+const NOT_NEEDED: &str = "no approval is needed";
+
 /// The only result of a seal that passes.
 const APPROVED: &str = "Approved";
 
@@ -104,7 +106,7 @@ pub fn assess(case: &Case, facts: &Facts, context: &Context) -> Assessment {
     };
     let policy = match policy(case) {
         Ok(None) => {
-            return simple(Approved::ApprovalNotRequired, Verdict::passed(GATE, "no approval is needed"));
+            return simple(Approved::ApprovalNotRequired, Verdict::passed(GATE, NOT_NEEDED));
         }
         Err(why) => return simple(Approved::AwaitingApprovals, Verdict::failed(GATE, why)),
         Ok(Some(policy)) => policy,
@@ -131,14 +133,7 @@ pub fn assess(case: &Case, facts: &Facts, context: &Context) -> Assessment {
     } else {
         (Approved::AwaitingApprovals, awaiting(&policy, &tally, newest))
     };
-    match context.electorate.trust() {
-        ApprovalTrust::Repository => {
-            verdict
-                .message
-                .push_str("; votes are taken at the repository's word (approvalTrust: Repository)");
-        }
-        ApprovalTrust::Signed | ApprovalTrust::Cluster => {}
-    }
+    verdict.message.push_str(at_whose_word(context));
     verdict.parameters = serde_json::json!({"policy": policy, "approvalTrust": match context.electorate.trust() {
         ApprovalTrust::Signed => "Signed",
         ApprovalTrust::Cluster => "Cluster",
@@ -264,12 +259,10 @@ fn due(
 }
 
 fn sealed(seal: &SealProof, candidate: &Candidate, tally: &Tally) -> Verdict {
-    let voters = voters(tally);
-    let by = if voters.is_empty() { String::new() } else { format!(", by {}", voters.join(", ")) };
-    let mut verdict = Verdict::passed(GATE, format!("approved and sealed at {}{by}", seal.sealed_time));
+    let mut verdict = Verdict::passed(GATE, sealed_by(seal.sealed_time, &tally.votes));
     verdict.evidence.push(EvidenceRef {
         kind: "approval".into(),
-        name: voters.join(", "),
+        name: voters(&tally.votes).join(", "),
         digest: Some(seal.proof.digest),
         uri: candidate.artifact.repository.url(),
         key: seal.proof.key.clone(),
@@ -277,9 +270,35 @@ fn sealed(seal: &SealProof, candidate: &Candidate, tally: &Tally) -> Verdict {
     verdict
 }
 
-fn voters(tally: &Tally) -> Vec<String> {
-    tally
-        .votes
+fn sealed_by(time: Time, votes: &[VoteStatus]) -> String {
+    let voters = voters(votes);
+    let by = if voters.is_empty() { String::new() } else { format!(", by {}", voters.join(", ")) };
+    format!("approved and sealed at {time}{by}")
+}
+
+/// Every plan says it where the votes themselves are not authenticated by us.
+fn at_whose_word(context: &Context) -> &'static str {
+    match context.electorate.trust() {
+        ApprovalTrust::Repository => "; votes are taken at the repository's word (approvalTrust: Repository)",
+        ApprovalTrust::Signed | ApprovalTrust::Cluster => "",
+    }
+}
+
+/// Condition Approved of what is deployed: as it was when it was promoted.
+#[must_use]
+pub fn of_deployed(case: &Case, context: &Context) -> (Approved, String) {
+    let remembered = case.serving.as_ref().and_then(|s| s.status.approval.as_ref());
+    let deployed = case.deployed.as_ref().map(|d| &d.preparation);
+    match remembered.filter(|a| a.preparation_name.as_ref() == deployed && deployed.is_some()) {
+        Some(ApprovalStatus { sealed_time: Some(time), votes, .. }) => {
+            (Approved::Approved, format!("{}{}", sealed_by(*time, votes), at_whose_word(context)))
+        }
+        Some(_) | None => (Approved::ApprovalNotRequired, NOT_NEEDED.into()),
+    }
+}
+
+fn voters(votes: &[VoteStatus]) -> Vec<String> {
+    votes
         .iter()
         .filter(|v| v.counted)
         .map(|v| if v.approver.username.is_empty() { &v.approver.subject } else { &v.approver.username })
@@ -288,7 +307,7 @@ fn voters(tally: &Tally) -> Vec<String> {
 }
 
 fn sealing(tally: &Tally, due: Option<&SealRequest>, found: &Found) -> Verdict {
-    let voters = voters(tally).join(", ");
+    let voters = voters(&tally.votes).join(", ");
     let (what, next) = match (due, found) {
         (Some(_), _) => (For::Evidence, "the seal is being attached"),
         (None, Found::NotAsked) => {
@@ -308,7 +327,7 @@ fn awaiting(policy: &ApprovalPolicy, tally: &Tally, void: Option<&SealProof>) ->
         [] => "any approver".to_owned(),
         groups => groups.join(", "),
     };
-    let voters = voters(tally);
+    let voters = voters(&tally.votes);
     let by = if voters.is_empty() { String::new() } else { format!(" (by {})", voters.join(", ")) };
     let mut message =
         format!("{} of {} approvals from {groups}{by}", tally.approvals, policy.required_approvals);
