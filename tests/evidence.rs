@@ -9,8 +9,12 @@ mod approvals;
 mod artifacts;
 #[path = "evidence/attached.rs"]
 mod attached;
+#[path = "evidence/faults.rs"]
+mod faults;
 #[path = "support/harness.rs"]
 mod harness;
+#[path = "support/hostile.rs"]
+mod hostile;
 #[path = "evidence/interop.rs"]
 mod interop;
 #[path = "evidence/keys.rs"]
