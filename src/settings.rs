@@ -193,12 +193,17 @@ impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Path(path) => f.write_str(&path.written),
-            Self::Url(url) => match (url.find("://"), url.find('@')) {
-                (Some(scheme), Some(at)) if url[scheme + 3..at].contains(':') => {
-                    write!(f, "{}***{}", &url[..scheme + 3], &url[at..])
+            Self::Url(url) => {
+                let Some((scheme, rest)) = url.split_once("://") else { return f.write_str(url) };
+                let authority = rest.split('/').next().unwrap_or_default();
+                match authority.rsplit_once('@') {
+                    // Over HTTP even a lone user name may be a token.
+                    Some((user, host)) if user.contains(':') || scheme.starts_with("http") => {
+                        write!(f, "{scheme}://***@{host}{}", &rest[authority.len()..])
+                    }
+                    Some(_) | None => f.write_str(url),
                 }
-                _ => f.write_str(url),
-            },
+            }
         }
     }
 }
@@ -346,6 +351,14 @@ mod tests {
         assert!(!format!("{settings:?}").contains("hunter2"));
         assert_eq!(settings.repository.url, Some(Location::Url(url.into())));
         assert_eq!(format!("{:?}", Secret::new("hunter2")), "***");
+        for (url, shown) in [
+            (url, "https://***@git.example/r.git"),
+            ("https://token@git.example/r@1.git", "https://***@git.example/r@1.git"),
+            ("ssh://git@git.example:22/r.git", "ssh://git@git.example:22/r.git"),
+            ("a@b://c", "a@b://c"),
+        ] {
+            assert_eq!(Location::Url(url.into()).to_string(), shown);
+        }
         let scp = parse("repository: {url: git@git.example:shop/r.git}").unwrap().repository.url.unwrap();
         assert_eq!(scp, Location::Url("git@git.example:shop/r.git".into()));
     }
