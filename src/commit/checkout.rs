@@ -5,14 +5,19 @@
 //! The branch moves first. What is left to do then is noted in the git directory before, so that the next
 //! run finishes what a killed one began.
 
+mod apply;
+mod clean;
+mod turns;
+
+use apply::apply;
+use clean::clean;
+use turns::{Turn, on_disk, staged, turns};
+
 use crate::error::{Failure, Kind};
 use crate::git::advance::swap;
 use crate::git::open::Place;
 use crate::git::{Repository, Snapshot, failure, libgit2};
-use git2::build::CheckoutBuilder;
-use git2::{
-    ErrorCode, IndexEntry, IndexEntryExtendedFlag, IndexTime, Oid, RepositoryState, Status, StatusOptions,
-};
+use git2::Oid;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Write as _;
@@ -25,21 +30,8 @@ const UNFINISHED: &str = "expedite-unfinished";
 /// File in the git directory that is locked while a checkout is brought along.
 const LOCK: &str = "expedite.lock";
 
-/// Most paths named in a message.
-const NAMED: usize = 5;
-
 /// How long another run may hold the checkout.
 const PATIENCE: Duration = Duration::from_secs(30);
-
-/// A blob and its mode; the zero id stands for no commit.
-type Content = Option<(Oid, i32)>;
-
-/// What one path was and becomes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Turn {
-    from: Content,
-    to: Content,
-}
 
 /// What [`prepare`] found.
 pub(super) enum Ready {
@@ -288,244 +280,6 @@ fn ahead(from: Option<Oid>) -> Failure {
     .hint(
         "push or drop its commits first (git status shows them), or name the remote's URL as the repository",
     )
-}
-
-/// Every path that differs between two trees.
-fn turns(git: &git2::Repository, from: Option<Oid>, to: Oid) -> Result<BTreeMap<String, Turn>, Failure> {
-    let unread = |e: git2::Error| failure("repository-unreadable", "cannot compare commits", &e);
-    let from = from.map(|t| git.find_tree(t)).transpose().map_err(unread)?;
-    let to = git.find_tree(to).map_err(unread)?;
-    let diff = git.diff_tree_to_tree(from.as_ref(), Some(&to), None).map_err(unread)?;
-    let mut turns = BTreeMap::new();
-    for delta in diff.deltas() {
-        let side = |file: git2::DiffFile<'_>| {
-            let content = file.exists().then(|| (file.id(), i32::from(file.mode())));
-            (file.path_bytes().map(|p| String::from_utf8_lossy(p).into_owned()), content)
-        };
-        let ((old_path, from), (new_path, to)) = (side(delta.old_file()), side(delta.new_file()));
-        if let Some(path) = new_path.or(old_path) {
-            turns.insert(path, Turn { from, to });
-        }
-    }
-    Ok(turns)
-}
-
-const SUBMODULE: i32 = 0o160_000;
-
-/// What the index has at `path`.
-fn staged(index: &git2::Index, path: &str) -> Content {
-    index.get_path(Path::new(path), 0).map(|e| (e.id, i32::try_from(e.mode).unwrap_or_default()))
-}
-
-/// What the file at `path` would be stored as.
-fn on_disk(git: &git2::Repository, path: &str) -> Content {
-    let full = git.workdir()?.join(path);
-    let meta = std::fs::symlink_metadata(&full).ok().filter(|m| !m.is_dir())?;
-    let blob = if meta.is_symlink() {
-        git.blob(std::os::unix::ffi::OsStrExt::as_bytes(std::fs::read_link(&full).ok()?.as_os_str())).ok()?
-    } else {
-        // Applies the filters (line ends), as `git add` would.
-        git.blob_path(&full).ok()?
-    };
-    let executable = std::os::unix::fs::PermissionsExt::mode(&meta.permissions()) & 0o100 != 0;
-    let mode = if meta.is_symlink() {
-        0o120_000
-    } else if executable {
-        0o100_755
-    } else {
-        0o100_644
-    };
-    Some((blob, mode))
-}
-
-/// Refuses unless index and files are those of the commit, at every path that will change.
-fn clean(git: &git2::Repository, turns: &BTreeMap<String, Turn>) -> Result<(), Failure> {
-    let unread = |e: git2::Error| {
-        let failed = failure("checkout-unreadable", "cannot read the checkout", &e);
-        if e.message().contains("extension") {
-            return failed.hint("libgit2 cannot read this index; run git sparse-checkout reapply --no-sparse-index, or name the URL");
-        }
-        failed
-    };
-    if git.state() != RepositoryState::Clean {
-        return Err(not_clean("a merge, rebase or cherry-pick is under way"));
-    }
-    let mut index = git.index().map_err(unread)?;
-    index.read(true).map_err(unread)?;
-    if index.has_conflicts() {
-        return Err(not_clean("its index holds conflicts"));
-    }
-    let mut dirty: Vec<&str> = Vec::new();
-    let mut options = StatusOptions::new();
-    options.disable_pathspec_match(true).include_untracked(true).recurse_untracked_dirs(true);
-    options.include_ignored(true).recurse_ignored_dirs(true).include_unmodified(false);
-    let workdir = git.workdir().unwrap_or(Path::new("."));
-    for (path, turn) in turns {
-        if staged(&index, path) != turn.from || blocked(workdir, path, turn) {
-            dirty.push(path);
-        }
-        options.pathspec(path);
-    }
-    if dirty.is_empty() {
-        let statuses = git.statuses(Some(&mut options)).map_err(unread)?;
-        let changed = Status::WT_NEW
-            | Status::WT_MODIFIED
-            | Status::WT_DELETED
-            | Status::WT_RENAMED
-            | Status::WT_TYPECHANGE
-            | Status::WT_UNREADABLE
-            | Status::IGNORED;
-        for entry in statuses.iter().filter(|e| e.status().intersects(changed)) {
-            let Ok(path) = entry.path() else { continue };
-            let Some((path, turn)) = turns.get_key_value(path) else { continue };
-            let submodule = turn.from.is_some_and(|(_, mode)| mode == SUBMODULE);
-            if !submodule && !hidden(&index, path) {
-                dirty.push(path);
-            }
-        }
-    }
-    if dirty.is_empty() {
-        return Ok(());
-    }
-    let more = if dirty.len() > NAMED { format!(" and {} more", dirty.len() - NAMED) } else { String::new() };
-    dirty.truncate(NAMED);
-    Err(not_clean(&format!("{}{more} changed and not committed", dirty.join(", "))))
-}
-
-fn not_clean(why: &str) -> Failure {
-    Failure::new(Kind::Repository, "checkout-not-clean", format!("the checkout is not clean: {why}"))
-        .hint("commit, stash or remove that, then run again; nothing was changed")
-}
-
-/// Whether something that git does not report is in the way: a link or file where a folder belongs, a
-/// folder where the file belongs.
-fn blocked(workdir: &Path, path: &str, turn: &Turn) -> bool {
-    let mut at = workdir.to_path_buf();
-    let mut parts = path.split('/').peekable();
-    while let Some(part) = parts.next() {
-        at.push(part);
-        let Ok(meta) = std::fs::symlink_metadata(&at) else { return false };
-        let last = parts.peek().is_none();
-        let submodule = [turn.from, turn.to].into_iter().flatten().any(|(_, mode)| mode == SUBMODULE);
-        if !last && !meta.is_dir() || last && meta.is_dir() && !submodule {
-            return true;
-        }
-    }
-    false
-}
-
-/// Whether the path is kept out of the work tree by a sparse checkout.
-fn hidden(index: &git2::Index, path: &str) -> bool {
-    index.get_path(Path::new(path), 0).is_some_and(|e| skipped(&e))
-}
-
-fn skipped(entry: &IndexEntry) -> bool {
-    IndexEntryExtendedFlag::from_bits_truncate(entry.flags_extended)
-        .contains(IndexEntryExtendedFlag::SKIP_WORKTREE)
-}
-
-/// Whether a new file at `path` belongs outside the work tree: it does where everything in the nearest
-/// folder that has files is kept out.
-fn beside_hidden(index: &git2::Index, path: &str) -> bool {
-    let mut folder = path;
-    while let Some((parent, _)) = folder.rsplit_once('/') {
-        folder = parent;
-        let prefix = format!("{parent}/");
-        let Ok(first) = index.find_prefix(Path::new(&prefix)) else { continue };
-        return (first..index.len())
-            .map_while(|n| index.get(n).filter(|e| e.path.starts_with(prefix.as_bytes())))
-            .all(|e| skipped(&e));
-    }
-    false
-}
-
-/// Makes index and files of the paths in `turns` those of commit `to`.
-fn apply(git: &git2::Repository, to: Oid, turns: &BTreeMap<String, Turn>) -> Result<(), Failure> {
-    let failed = |e: git2::Error| {
-        let failed = failure(
-            "checkout-unwritable",
-            "the commit stands, but the checkout could not be brought along",
-            &e,
-        );
-        if e.code() == ErrorCode::Locked {
-            return failed.hint("another git process holds the index; the next run finishes");
-        }
-        failed.hint("the next run finishes, or: git checkout -- the paths")
-    };
-    let Some(workdir) = git.workdir() else { return Ok(()) };
-    let sparse = git.config().and_then(|c| c.get_bool("core.sparsecheckout")).unwrap_or(false);
-    let mut index = git.index().map_err(failed)?;
-    index.read(false).map_err(failed)?;
-    let mut builder = CheckoutBuilder::new();
-    builder.force().disable_pathspec_match(true).update_index(true);
-    let mut writes: Vec<&str> = Vec::new();
-    for (path, turn) in turns {
-        let Some((id, mode)) = turn.to else {
-            index.remove_path(Path::new(path)).map_err(failed)?;
-            if turn.from.is_none_or(|(_, mode)| mode != SUBMODULE) {
-                remove(workdir, path);
-            }
-            continue;
-        };
-        let known = index.get_path(Path::new(path), 0);
-        let out = match &known {
-            Some(entry) => skipped(entry),
-            None => sparse && beside_hidden(&index, path),
-        };
-        if out || mode == SUBMODULE {
-            index.add(&entry(path, id, mode, out)).map_err(failed)?;
-        } else {
-            builder.path(path.as_str());
-            writes.push(path);
-        }
-    }
-    index.write().map_err(failed)?;
-    if writes.is_empty() {
-        return Ok(());
-    }
-    let object = git.find_object(to, None).map_err(failed)?;
-    git.checkout_tree(&object, Some(&mut builder)).map_err(failed)?;
-    // A file that had its content already was left alone, and the index with it.
-    let mut left = false;
-    for path in writes {
-        if staged(&index, path) != turns.get(path).and_then(|turn| turn.to) {
-            index.add_path(Path::new(path)).map_err(failed)?;
-            left = true;
-        }
-    }
-    if left { index.write().map_err(failed) } else { Ok(()) }
-}
-
-/// An index entry without a file.
-fn entry(path: &str, id: Oid, mode: i32, out: bool) -> IndexEntry {
-    let flags_extended = if out { IndexEntryExtendedFlag::SKIP_WORKTREE.bits() } else { 0 };
-    IndexEntry {
-        ctime: IndexTime::new(0, 0),
-        mtime: IndexTime::new(0, 0),
-        dev: 0,
-        ino: 0,
-        mode: u32::try_from(mode).unwrap_or(0o100_644),
-        uid: 0,
-        gid: 0,
-        file_size: 0,
-        id,
-        flags: 0,
-        flags_extended,
-        path: path.as_bytes().to_vec(),
-    }
-}
-
-/// Removes a file and the folders that are empty then, as git does.
-fn remove(workdir: &Path, path: &str) {
-    let _ = std::fs::remove_file(workdir.join(path));
-    let mut folder = Path::new(path).parent();
-    while let Some(at) = folder.filter(|f| !f.as_os_str().is_empty()) {
-        // Fails, and ends this, where something is left.
-        if std::fs::remove_dir(workdir.join(at)).is_err() {
-            break;
-        }
-        folder = at.parent();
-    }
 }
 
 /// Copies what `new` has and `from` has not from one object store to another.

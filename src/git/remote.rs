@@ -236,7 +236,7 @@ impl Remote {
         let mut tries = 0;
         loop {
             let unknown = |f: Failure| {
-                f.hint("whether the push arrived is not known; the next run finds out and goes on")
+                f.hint("the push may still arrive; the next run finds what became of it and goes on")
             };
             let there = self.heads(store).map_err(unknown)?.get(reference).copied();
             if there == Some(new) {
@@ -249,7 +249,7 @@ impl Remote {
             // A writer that held the lock when ours was refused may be about to move it.
             if !reported.accepted && tries > 0 {
                 return match &reported.pushed {
-                    Err(failure) => Err(failure.clone()),
+                    Err(failure) => Err(unknown(failure.clone())),
                     Ok(()) => Ok(Advance::Refused(reported.words.clone())),
                 };
             }

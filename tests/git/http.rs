@@ -460,6 +460,24 @@ fn a_silent_server_is_given_up() {
 }
 
 #[test]
+fn an_answer_that_does_not_come_is_asked_for_again() {
+    let Some(server) = gitserver::http(&Http::default()) else { return };
+    let path = server.create("gitops.git");
+    seed(&path, 1);
+    let timeouts = Timeouts { silence: Duration::from_secs(1), ..Timeouts::default() };
+    let impatient =
+        || Repository::open(&url(&server, "gitops.git"), Options { timeouts, ..options(&[]) }).unwrap();
+    // Taken, and then nothing is heard: the commit is there, and that is what counts.
+    GitServer::hook(&path, "post-receive", "exec >/dev/null 2>&1; sleep 4");
+    assert!(matches!(write(&impatient(), "one"), Ok(Outcome::Pushed(_))));
+    std::fs::remove_file(path.join("hooks/post-receive")).unwrap();
+    // Not taken within the time: nobody knows yet.
+    GitServer::hook(&path, "pre-receive", "sleep 4");
+    let failed = write(&impatient(), "two").unwrap_err();
+    assert!(failed.hints.iter().any(|h| h.contains("may still arrive")), "{failed:?}");
+}
+
+#[test]
 fn a_proxy_is_used_where_one_is_named() {
     let (proxy, heads) = canned(answer("403 Forbidden", ""));
     let target = Target::Url("http://git.example.invalid/x".to_owned());
