@@ -5,22 +5,24 @@
 //! "there, but wrong". One good piece wins over any number of bad ones. Where the newest of several
 //! decides (seals, scans, statements, records), nothing is proven while a piece could not be read.
 
+mod piece;
+mod weigh;
+
+pub use piece::{Content, Hint, Piece};
+
 use crate::evidence::approvals;
 use crate::evidence::envelope;
-use crate::evidence::keys::{KeyRing, TrustedKey};
-use crate::evidence::provenance;
+use crate::evidence::keys::KeyRing;
 use crate::evidence::scans;
-use crate::evidence::simple_signing;
-use crate::evidence::statement::{self, COSIGN_SIGN, Parsed};
 use crate::model::evidence::{
     ArtifactFacts, Candidate, Claim, Evidence, Looked, Proof, ProvenanceProof, ScanProof, SealOf, SealProof,
-    Statement, Unread,
+    Unread,
 };
 use crate::model::id::{Digest, OrderRef};
 use crate::model::kitchen::Role;
 use crate::model::reason::Verified;
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use weigh::{Found, Near, signature, statement};
 
 /// Predicate type of promotion records.
 pub const PROMOTION: &str = "https://kokumi.dev/attestations/promotion/v1";
@@ -50,147 +52,17 @@ pub fn needs_all(claim: &Claim) -> bool {
     }
 }
 
-/// What a registry says that something is: never proof.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Hint {
-    /// Nothing that helps.
-    Unknown,
-    /// A cosign signature.
-    Signature,
-    /// A statement of whatever type, but no signature: what stands in a `.att` manifest.
-    Attestation,
-    /// A statement of this predicate type.
-    Type(String),
-}
-
-impl Hint {
-    /// From a predicate type in an annotation.
-    #[must_use]
-    pub fn of(predicate_type: Option<&str>) -> Self {
-        match predicate_type {
-            None | Some("") => Self::Unknown,
-            Some(COSIGN_SIGN) => Self::Signature,
-            Some(other) => Self::Type(other.to_owned()),
-        }
+/// A role as it is written in a Kitchen.
+#[must_use]
+pub fn role_word(role: Role) -> &'static str {
+    match role {
+        Role::Signature => "signature",
+        Role::Provenance => "provenance",
+        Role::Approvals => "approvals",
+        Role::Checks => "checks",
+        Role::Scans => "scans",
+        Role::Records => "records",
     }
-
-    /// Whether something with this hint may be meant for `claim`.
-    #[must_use]
-    pub fn may_be(&self, claim: &Claim) -> bool {
-        match self {
-            Self::Unknown => !matches!(claim, Claim::Artifact),
-            Self::Signature => *claim == Claim::Signature,
-            Self::Attestation => !matches!(claim, Claim::Artifact | Claim::Signature),
-            Self::Type(kind) => is_of(kind, claim),
-        }
-    }
-}
-
-/// Whether a statement of this predicate type speaks to `claim`.
-fn is_of(predicate_type: &str, claim: &Claim) -> bool {
-    match claim {
-        Claim::Artifact => false,
-        Claim::Signature => predicate_type == COSIGN_SIGN,
-        Claim::Provenance(_) => provenance::is_provenance(predicate_type),
-        Claim::Approvals(_) => predicate_type == approvals::APPROVAL,
-        Claim::Attestation(wanted) => predicate_type == wanted,
-        Claim::Scans => scans::is_scan(predicate_type),
-        Claim::Records => predicate_type == PROMOTION || predicate_type == DEPLOYMENT,
-    }
-}
-
-/// What a piece of evidence turned out to be, by its own content.
-#[derive(Debug)]
-pub enum Content<'r> {
-    /// A simple-signing payload.
-    Simple {
-        /// Who signed it, or why nobody whom we trust.
-        signer: Result<&'r TrustedKey, String>,
-        /// Whether it is about the artifact.
-        about: Result<(), String>,
-    },
-    /// An in-toto statement.
-    Statement {
-        /// Who signed it, or why nobody whom we trust.
-        signer: Result<&'r TrustedKey, String>,
-        /// What it says.
-        parsed: Parsed,
-        /// Whether it may stand for a signature: a bundle may, an attestation in a `.att` manifest may not.
-        may_sign: bool,
-    },
-    /// Something that could not be read as either.
-    Unreadable {
-        /// Why.
-        why: String,
-        /// What it may have been meant to be.
-        hint: Hint,
-    },
-}
-
-impl<'r> Content<'r> {
-    /// Reads a `.sig` layer: its bytes and its signature annotation.
-    #[must_use]
-    pub fn simple(payload: &[u8], signature: &str, digest: &Digest, ring: &'r KeyRing) -> Self {
-        Self::Simple {
-            signer: simple_signing::signer(payload, signature, ring),
-            about: simple_signing::is_about(payload, digest),
-        }
-    }
-
-    /// Reads a sigstore bundle.
-    #[must_use]
-    pub fn bundle(bytes: &[u8], hint: Hint, digest: &Digest, ring: &'r KeyRing) -> Self {
-        Self::opened(envelope::open_bundle(bytes, ring), hint, true, digest)
-    }
-
-    /// Reads a DSSE envelope.
-    #[must_use]
-    pub fn envelope(bytes: &[u8], hint: Hint, digest: &Digest, ring: &'r KeyRing) -> Self {
-        Self::opened(envelope::open_envelope(bytes, ring), hint, false, digest)
-    }
-
-    /// Reads a bare statement, as older controllers attach approvals: never proof.
-    #[must_use]
-    pub fn unsigned(bytes: Vec<u8>, hint: Hint, digest: &Digest) -> Self {
-        let signer = Err("it is not signed".to_owned());
-        Self::opened(Ok(envelope::Opened { payload: bytes, signer }), hint, false, digest)
-    }
-
-    fn opened(
-        opened: Result<envelope::Opened<'r>, String>,
-        hint: Hint,
-        may_sign: bool,
-        digest: &Digest,
-    ) -> Self {
-        let read = opened.and_then(|o| Ok((o.signer, statement::parse(&o.payload, digest)?)));
-        match read {
-            Ok((signer, parsed)) => Self::Statement { signer, parsed, may_sign },
-            Err(why) => Self::Unreadable { why, hint },
-        }
-    }
-}
-
-/// One piece of evidence: where it was found, and what it is.
-#[derive(Debug)]
-pub struct Piece<'r> {
-    /// Where, in words.
-    pub place: &'static str,
-    /// Its manifest (bundle referrer) or layer (`.sig`, `.att`).
-    pub digest: Digest,
-    /// The signed file itself.
-    pub blob: Digest,
-    /// What it is.
-    pub content: Content<'r>,
-}
-
-/// How near a piece came to proving a claim: the nearest one gives the message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Near {
-    Unreadable,
-    Stranger,
-    WrongRole,
-    WrongSubject,
-    WrongContent,
 }
 
 #[derive(Debug)]
@@ -443,121 +315,6 @@ fn newest_first(mut all: Vec<Proof>) -> Option<Vec<Proof>> {
     all.sort_by_key(|p| (std::cmp::Reverse(p.statement.as_ref().and_then(|s| s.time)), p.blob, p.digest));
     all.dedup_by_key(|p| p.blob);
     Some(all).filter(|a| !a.is_empty())
-}
-
-/// A statement by a key that may vouch for the claim, about this artifact.
-struct Found<'a> {
-    parsed: &'a Parsed,
-    proof: Proof,
-}
-
-impl Found<'_> {
-    fn with_statement(mut self) -> Result<Proof, (Near, String)> {
-        let predicate = self.parsed.object().map_err(|why| (Near::WrongContent, why))?;
-        self.proof.statement = Some(signed(self.parsed, predicate));
-        Ok(self.proof)
-    }
-
-    fn provenance(
-        mut self,
-        order: &OrderRef,
-        rules: &crate::model::kitchen::ProvenanceRules,
-    ) -> Result<ProvenanceProof, (Near, String)> {
-        let read = provenance::read(self.parsed, order, rules).map_err(|why| (Near::WrongContent, why))?;
-        self.proof.statement = Some(signed(self.parsed, read.predicate));
-        Ok(ProvenanceProof {
-            proof: self.proof,
-            finished_on: read.finished_on,
-            dependencies: read.dependencies,
-            builder: read.builder,
-        })
-    }
-
-    fn seal(mut self, of: &SealOf) -> Result<SealProof, (Near, String)> {
-        let seal = approvals::read(self.parsed, of).map_err(|why| (Near::WrongContent, why))?;
-        self.proof.statement = Some(signed(self.parsed, seal.predicate));
-        Ok(SealProof {
-            proof: self.proof,
-            sealed_time: seal.sealed_time,
-            policy: seal.policy,
-            result: seal.result,
-        })
-    }
-
-    /// The report itself may be large and is not kept.
-    fn scan(self) -> Result<ScanProof, (Near, String)> {
-        let scan = scans::read(self.parsed).map_err(|why| (Near::WrongContent, why))?;
-        Ok(ScanProof {
-            proof: self.proof,
-            scanner: scan.scanner,
-            finished_on: scan.finished_on,
-            counts: scan.counts,
-            fixable: scan.fixable,
-        })
-    }
-}
-
-fn signed(parsed: &Parsed, predicate: serde_json::Value) -> Arc<Statement> {
-    let time = statement::time_of(&predicate);
-    Arc::new(Statement { predicate_type: parsed.predicate_type.clone(), predicate, time })
-}
-
-/// `None`: the piece has nothing to do with signatures.
-fn signature(piece: &Piece<'_>) -> Option<Result<Proof, (Near, String)>> {
-    match &piece.content {
-        Content::Simple { signer, about } => Some(vouches(piece, signer, about, Role::Signature)),
-        Content::Statement { may_sign: false, .. } => None,
-        Content::Statement { .. } | Content::Unreadable { .. } => {
-            statement(piece, &Claim::Signature).map(|found| found.map(|f| f.proof))
-        }
-    }
-}
-
-/// `None`: the piece has nothing to do with this claim.
-fn statement<'a>(piece: &'a Piece<'_>, claim: &Claim) -> Option<Result<Found<'a>, (Near, String)>> {
-    let role = role_of(claim)?;
-    match &piece.content {
-        Content::Simple { .. } => None,
-        Content::Unreadable { why, hint } => hint.may_be(claim).then(|| Err((Near::Unreadable, why.clone()))),
-        Content::Statement { signer, parsed, .. } => is_of(&parsed.predicate_type, claim)
-            .then(|| Ok(Found { parsed, proof: vouches(piece, signer, &parsed.about, role)? })),
-    }
-}
-
-fn vouches(
-    piece: &Piece<'_>,
-    signer: &Result<&TrustedKey, String>,
-    about: &Result<(), String>,
-    role: Role,
-) -> Result<Proof, (Near, String)> {
-    let key = signer.as_ref().map_err(|why| (Near::Stranger, why.clone()))?;
-    let name = key.name_for(role).ok_or_else(|| {
-        let why =
-            format!("it is signed by key {:?}, which is not trusted for {}", key.any_name(), role_word(role));
-        (Near::WrongRole, why)
-    })?;
-    about.clone().map_err(|why| (Near::WrongSubject, why))?;
-    Ok(Proof {
-        key: name.to_owned(),
-        fingerprint: key.key.fingerprint().to_owned(),
-        digest: piece.digest,
-        blob: piece.blob,
-        place: piece.place.into(),
-        statement: None,
-    })
-}
-
-/// A role as it is written in a Kitchen.
-#[must_use]
-pub fn role_word(role: Role) -> &'static str {
-    match role {
-        Role::Signature => "signature",
-        Role::Provenance => "provenance",
-        Role::Approvals => "approvals",
-        Role::Checks => "checks",
-        Role::Scans => "scans",
-        Role::Records => "records",
-    }
 }
 
 /// What a record in the repository (`records/…json`, a bundle) says of `digest`, when a key trusted for

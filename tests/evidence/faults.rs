@@ -73,7 +73,11 @@ fn start(form: Form, key: &Key) -> (Hostile, Artifact) {
     let artifact = shelf.artifact("kind: A");
     let said = statements(&artifact.digest);
     match form {
-        Form::Bundles => said.iter().for_each(|s| drop(shelf.bundle(&artifact, &bundle(key, s)))),
+        Form::Bundles => {
+            for s in &said {
+                shelf.bundle(&artifact, &bundle(key, s));
+            }
+        }
         Form::Embedded => {
             for s in &said {
                 let bytes = bundle(key, s).to_string();
@@ -344,7 +348,9 @@ fn many_artifacts_share_what_can_be_shared() {
     let artifacts: Vec<Artifact> = (0..40)
         .map(|n| {
             let artifact = shelf.artifact(&format!("kind: A{n}"));
-            statements(&artifact.digest).iter().for_each(|s| drop(shelf.bundle(&artifact, &bundle(&key, s))));
+            for s in &statements(&artifact.digest) {
+                shelf.bundle(&artifact, &bundle(&key, s));
+            }
             artifact
         })
         .collect();

@@ -1,0 +1,146 @@
+//! One piece of evidence, read by itself: what it says of itself and who signed it. What it proves is decided
+//! by the module above.
+
+use crate::evidence::approvals;
+use crate::evidence::envelope;
+use crate::evidence::judge::{DEPLOYMENT, PROMOTION};
+use crate::evidence::keys::{KeyRing, TrustedKey};
+use crate::evidence::provenance;
+use crate::evidence::scans;
+use crate::evidence::simple_signing;
+use crate::evidence::statement::{self, COSIGN_SIGN, Parsed};
+use crate::model::evidence::Claim;
+use crate::model::id::Digest;
+
+/// What a registry says that something is: never proof.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Hint {
+    /// Nothing that helps.
+    Unknown,
+    /// A cosign signature.
+    Signature,
+    /// A statement of whatever type, but no signature: what stands in a `.att` manifest.
+    Attestation,
+    /// A statement of this predicate type.
+    Type(String),
+}
+
+impl Hint {
+    /// From a predicate type in an annotation.
+    #[must_use]
+    pub fn of(predicate_type: Option<&str>) -> Self {
+        match predicate_type {
+            None | Some("") => Self::Unknown,
+            Some(COSIGN_SIGN) => Self::Signature,
+            Some(other) => Self::Type(other.to_owned()),
+        }
+    }
+
+    /// Whether something with this hint may be meant for `claim`.
+    #[must_use]
+    pub fn may_be(&self, claim: &Claim) -> bool {
+        match self {
+            Self::Unknown => !matches!(claim, Claim::Artifact),
+            Self::Signature => *claim == Claim::Signature,
+            Self::Attestation => !matches!(claim, Claim::Artifact | Claim::Signature),
+            Self::Type(kind) => is_of(kind, claim),
+        }
+    }
+}
+
+/// Whether a statement of this predicate type speaks to `claim`.
+pub(super) fn is_of(predicate_type: &str, claim: &Claim) -> bool {
+    match claim {
+        Claim::Artifact => false,
+        Claim::Signature => predicate_type == COSIGN_SIGN,
+        Claim::Provenance(_) => provenance::is_provenance(predicate_type),
+        Claim::Approvals(_) => predicate_type == approvals::APPROVAL,
+        Claim::Attestation(wanted) => predicate_type == wanted,
+        Claim::Scans => scans::is_scan(predicate_type),
+        Claim::Records => predicate_type == PROMOTION || predicate_type == DEPLOYMENT,
+    }
+}
+
+/// What a piece of evidence turned out to be, by its own content.
+#[derive(Debug)]
+pub enum Content<'r> {
+    /// A simple-signing payload.
+    Simple {
+        /// Who signed it, or why nobody whom we trust.
+        signer: Result<&'r TrustedKey, String>,
+        /// Whether it is about the artifact.
+        about: Result<(), String>,
+    },
+    /// An in-toto statement.
+    Statement {
+        /// Who signed it, or why nobody whom we trust.
+        signer: Result<&'r TrustedKey, String>,
+        /// What it says.
+        parsed: Parsed,
+        /// Whether it may stand for a signature: a bundle may, an attestation in a `.att` manifest may not.
+        may_sign: bool,
+    },
+    /// Something that could not be read as either.
+    Unreadable {
+        /// Why.
+        why: String,
+        /// What it may have been meant to be.
+        hint: Hint,
+    },
+}
+
+impl<'r> Content<'r> {
+    /// Reads a `.sig` layer: its bytes and its signature annotation.
+    #[must_use]
+    pub fn simple(payload: &[u8], signature: &str, digest: &Digest, ring: &'r KeyRing) -> Self {
+        Self::Simple {
+            signer: simple_signing::signer(payload, signature, ring),
+            about: simple_signing::is_about(payload, digest),
+        }
+    }
+
+    /// Reads a sigstore bundle.
+    #[must_use]
+    pub fn bundle(bytes: &[u8], hint: Hint, digest: &Digest, ring: &'r KeyRing) -> Self {
+        Self::opened(envelope::open_bundle(bytes, ring), hint, true, digest)
+    }
+
+    /// Reads a DSSE envelope.
+    #[must_use]
+    pub fn envelope(bytes: &[u8], hint: Hint, digest: &Digest, ring: &'r KeyRing) -> Self {
+        Self::opened(envelope::open_envelope(bytes, ring), hint, false, digest)
+    }
+
+    /// Reads a bare statement, as older controllers attach approvals: never proof.
+    #[must_use]
+    pub fn unsigned(bytes: Vec<u8>, hint: Hint, digest: &Digest) -> Self {
+        let signer = Err("it is not signed".to_owned());
+        Self::opened(Ok(envelope::Opened { payload: bytes, signer }), hint, false, digest)
+    }
+
+    fn opened(
+        opened: Result<envelope::Opened<'r>, String>,
+        hint: Hint,
+        may_sign: bool,
+        digest: &Digest,
+    ) -> Self {
+        let read = opened.and_then(|o| Ok((o.signer, statement::parse(&o.payload, digest)?)));
+        match read {
+            Ok((signer, parsed)) => Self::Statement { signer, parsed, may_sign },
+            Err(why) => Self::Unreadable { why, hint },
+        }
+    }
+}
+
+/// One piece of evidence: where it was found, and what it is.
+#[derive(Debug)]
+pub struct Piece<'r> {
+    /// Where, in words.
+    pub place: &'static str,
+    /// Its manifest (bundle referrer) or layer (`.sig`, `.att`).
+    pub digest: Digest,
+    /// The signed file itself.
+    pub blob: Digest,
+    /// What it is.
+    pub content: Content<'r>,
+}
