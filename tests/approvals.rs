@@ -188,6 +188,26 @@ fn nothing_is_sealed_that_is_not_the_target() {
 }
 
 #[test]
+fn a_seal_under_another_policy_is_newer_than_the_void_one() {
+    let mut sim = shop(1, "Signed");
+    let window = "mode: Automatic, windows: [{timezone: UTC, from: \"20:00\", to: \"21:00\"}]";
+    let closed = order_with(1).replace("mode: Automatic", window);
+    sim.order(SHOP, &closed.replace("[platform]", "[platform, interns]"));
+    run(&mut sim);
+    sim.now = at("09:30");
+    vote(&mut sim, "v1", "ann", Ballot::Approve, "p1", at("09:20"));
+    vote(&mut sim, "v2", "eve", Ballot::Approve, "p1", at("09:20"));
+    assert!(gate(&run(&mut sim)).is_passed());
+    // The same votes are enough under the new policy, at the same time: a tie would never be decided for it.
+    sim.order(SHOP, &closed);
+    let request = row(&sim.plan()).seal.clone().unwrap();
+    assert_eq!(request.sealed_time, time("2026-11-30T09:20:01Z"));
+    let plan = run(&mut sim);
+    assert!(gate(&plan).is_passed(), "{:?}", gate(&plan));
+    assert_eq!(row(&plan).seal, None);
+}
+
+#[test]
 fn a_reject_between_seal_and_deployment_voids_the_seal_and_is_sealed() {
     let mut sim = shop(1, "Signed");
     sim.order(

@@ -241,12 +241,10 @@ fn due(
         Found::None | Found::Seal(_) => return None,
     };
     let votes_time = tally.seal_time?;
-    // The newest seal decides: one that says otherwise than the last must be newer than that.
+    // The newest seal decides: one that replaces another, whether in result or in policy, must be newer than it.
     let sealed_time = match before {
-        Some(seal) if (seal.result == APPROVED) != (result == Approved::Approved) => {
-            votes_time.max(seal.sealed_time.plus(Span::of_seconds(1)))
-        }
-        Some(_) | None => votes_time,
+        Some(seal) => votes_time.max(seal.sealed_time.plus(Span::of_seconds(1))),
+        None => votes_time,
     };
     (sealed_time <= context.now.plus(SKEW)).then(|| SealRequest {
         of: seal_of(case, candidate),
