@@ -9,11 +9,13 @@ mod tree;
 
 pub mod identity;
 pub mod message;
+pub mod propose;
 pub mod side;
 pub mod sign;
 
 pub use identity::{Identity, Person};
 pub use message::message;
+pub use propose::propose;
 pub use sign::Signer;
 
 use crate::error::Failure;

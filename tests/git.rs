@@ -14,6 +14,8 @@ mod http;
 mod peers;
 #[path = "git/place.rs"]
 mod place;
+#[path = "git/propose.rs"]
+mod propose;
 #[path = "git/side.rs"]
 mod side;
 #[path = "git/sign.rs"]

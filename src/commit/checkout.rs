@@ -224,7 +224,7 @@ fn hold(repository: &Repository) -> Result<File, Failure> {
 
 /// Refuses a branch that is checked out where this program does not bring files along: they would look
 /// like the undoing of our commit. `own`: the repository's own work tree counts too.
-fn not_checked_out(git: &git2::Repository, reference: &str, own: bool) -> Result<(), Failure> {
+pub(super) fn not_checked_out(git: &git2::Repository, reference: &str, own: bool) -> Result<(), Failure> {
     let named = |git: &git2::Repository| {
         git.find_reference("HEAD").ok().and_then(|h| h.symbolic_target().ok().flatten().map(str::to_owned))
     };

@@ -35,6 +35,15 @@ pub(crate) enum Advance {
     Refused(String),
 }
 
+/// Where a reference may be moved to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// To a descendant only.
+    Forward,
+    /// Anywhere, from the commit that is expected and from no other.
+    Anywhere,
+}
+
 /// Most that is kept of a server's words, in bytes.
 const WORDS: usize = 8 * 1024;
 
@@ -174,6 +183,20 @@ impl Remote {
         })
     }
 
+    /// Fetches the whole history of `reference`.
+    ///
+    /// # Errors
+    /// It cannot be reached or refuses us.
+    pub fn deepen(&self, store: &Mutex<git2::Repository>, reference: &str) -> Result<(), Failure> {
+        self.work(&self.fetch, store, "cannot fetch", |git| {
+            let mut options = FetchOptions::new();
+            let depth = if git.is_shallow() { i32::MAX } else { 0 };
+            options.depth(depth).download_tags(AutotagOption::None).update_fetchhead(false);
+            let spec = format!("+{reference}:{}", fetched(reference));
+            git.remote_anonymous(ADDRESS)?.fetch(&[spec], Some(&mut options), None)
+        })
+    }
+
     /// Moves `reference` from `expected` (none: it must not exist) to `new`, and reads back what it is.
     ///
     /// # Errors
@@ -185,7 +208,12 @@ impl Remote {
         reference: &str,
         new: Oid,
         expected: Option<Oid>,
+        step: Step,
     ) -> Result<Advance, Failure> {
+        let sign = match step {
+            Step::Forward => "",
+            Step::Anywhere => "+",
+        };
         let said = Mutex::new(Said::default());
         let keep =
             |change: &dyn Fn(&mut Said)| change(&mut said.lock().unwrap_or_else(PoisonError::into_inner));
@@ -210,7 +238,7 @@ impl Remote {
             });
             let mut options = PushOptions::new();
             options.remote_callbacks(callbacks);
-            git.remote_anonymous(ADDRESS)?.push(&[format!("{new}:{reference}")], Some(&mut options))
+            git.remote_anonymous(ADDRESS)?.push(&[format!("{sign}{new}:{reference}")], Some(&mut options))
         });
         let said = said.into_inner().unwrap_or_else(PoisonError::into_inner);
         if said.moved {
