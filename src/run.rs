@@ -1,10 +1,11 @@
-//! Calls every stage in order, and owns the one loop that repeats them: a branch that moved is read again
-//! and decided again. This is the table of contents; every stage's own file knows the rest.
+//! Calls every stage in order, and owns the two loops that repeat them: votes that were sealed and a branch
+//! that moved are read again and decided again. This is the table of contents; every stage's own file knows the rest.
 
 pub mod intend;
 pub mod message;
 pub mod problems;
 pub mod records;
+pub mod seal;
 
 use crate::attest::key::Signer;
 use crate::commit::{self, Identity, Outcome, Proposal};
@@ -27,6 +28,7 @@ use crate::model::time::Time;
 use crate::model::world::{GitOps, World};
 use crate::render::{self, Rendered};
 use crate::resolve::{self, Case};
+use seal::Seals;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -76,8 +78,10 @@ pub struct Setup<'a> {
     pub argocd_namespace: String,
     /// `argocd.requireObservation`.
     pub require_observation: bool,
-    /// Signs records; `None`: none are made (a dry run, or `--no-records`).
+    /// Signs records and seals; `None`: none are made (a dry run, or `--no-records`).
     pub signer: Option<&'a Signer>,
+    /// Whether history must be proven by signed records; not with `--no-records`.
+    pub records: bool,
     /// Limits and scope.
     pub options: Options,
     /// The run's clock.
@@ -129,6 +133,13 @@ pub fn read(setup: &Setup<'_>, progress: &mut dyn FnMut(&str)) -> Result<Read, F
 #[derive(Debug, Default)]
 pub struct Known(BTreeMap<Artifact, (BTreeSet<Claim>, ArtifactFacts)>);
 
+impl Known {
+    /// Something was attached to this artifact: what was read of it is old.
+    fn forget(&mut self, artifact: &Artifact) {
+        self.0.remove(artifact);
+    }
+}
+
 /// Reads, decides and renders; writes nothing anywhere.
 ///
 /// # Errors
@@ -145,13 +156,15 @@ pub fn decide(
         trust: ring.state().fingerprint,
         argocd_namespace: setup.argocd_namespace.clone(),
         require_observation: setup.require_observation,
+        records: setup.records,
         ..Context::new(setup.now, world.kitchen.as_ref().map(|k| &k.object.spec))
     };
     let asks = gates::asks(&cases, &context);
     if !asks.is_empty() {
         progress(&format!("reading the evidence of {} artifacts", asks.len()));
     }
-    let facts = facts(setup, &ring, asks, known);
+    let mut facts = facts(setup, &ring, asks, known);
+    facts.records = records::read(gates::record_asks(&cases, &context), &snapshot, &ring);
     let mut plan = decide::plan(&cases, &facts, &world, &gitops, &context, &setup.options);
     problems::refine(&mut plan, &|file| read_named(setup, &snapshot, file));
     let records = records::sign_all(&mut plan, &cases, &gitops, setup.signer)?;
@@ -283,8 +296,9 @@ pub fn run(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Ran, (Failure, Option<Box<Decided>>)> {
     let mut known = Known::default();
+    let mut seals = Seals::default();
     for attempt in 1..=writing.tries.max(1) {
-        let decided = decide(setup, &mut known, progress).map_err(|f| (f, None))?;
+        let decided = sealed(setup, &mut known, &mut seals, progress).map_err(|f| (f, None))?;
         if let Some(stop) = problems::stopped(&decided, writing.check) {
             return Err((stop, Some(Box::new(decided))));
         }
@@ -317,6 +331,25 @@ pub fn run(
     .of(format!("repository {}", setup.repository.name()))
     .hint("run again when it is quieter, or raise limits.maxTries");
     Err((failure, None))
+}
+
+/// Decides, seals what is due, and decides again with the new seals. Each seal is tried once in a run.
+fn sealed(
+    setup: &Setup<'_>,
+    known: &mut Known,
+    seals: &mut Seals,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Decided, Failure> {
+    loop {
+        let mut decided = decide(setup, known, progress)?;
+        let again = seals.attach(setup, &decided);
+        if again.is_empty() {
+            seals.finish(&mut decided);
+            return Ok(decided);
+        }
+        progress(&format!("sealed the votes on {} artifacts; deciding again", again.len()));
+        again.iter().for_each(|artifact| known.forget(artifact));
+    }
 }
 
 fn write(setup: &Setup<'_>, writing: &Writing<'_>, decided: &Decided) -> Result<Outcome, Failure> {

@@ -130,7 +130,10 @@ fn votes_are_counted_sealed_and_the_seal_passes() {
 
     vote(&mut sim, "v2", "bob", Ballot::Approve, "p1", at("09:45"));
     let plan = sim.plan();
-    assert_eq!(gate(&plan).message, "enough approvals (by ann, bob); the seal is being attached");
+    assert_eq!(
+        gate(&plan).message,
+        "enough approvals (by ann, bob); their seal is due, and the run attaches it"
+    );
     let request = row(&plan).seal.clone().unwrap();
     assert_eq!((request.result, request.sealed_time), (Approved::Approved, at("09:45")));
     assert_eq!(request.votes.len(), 2);

@@ -140,6 +140,7 @@ impl Fleet {
             gather: GatherOptions::default(),
             skip_evidence: false,
             signer: None,
+            records: true,
             argocd_namespace: "argocd".into(),
             require_observation: false,
             options: Options::default(),

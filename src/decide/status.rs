@@ -42,6 +42,11 @@ pub fn status(
     new.verified = kept;
     let assessed = case.candidate.as_ref().map(|_| approvals::assess(case, facts, context));
     new.approval = approval(case, &old, assessed.as_ref());
+    if matches!(decision, Decision::Promote(_))
+        && let (Some(entry), Some(assessed)) = (new.history.first_mut(), &assessed)
+    {
+        entry.approval_record = assessed.seal.as_ref().map(|seal| seal.proof.blob);
+    }
     let conditions = [
         ready(case, decision, verdicts, &new, health.as_ref()),
         approved(case, assessed.as_ref(), context),

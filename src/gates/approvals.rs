@@ -307,7 +307,7 @@ fn voters(votes: &[VoteStatus]) -> Vec<String> {
 fn sealing(tally: &Tally, due: Option<&SealRequest>, found: &Found) -> Verdict {
     let voters = voters(&tally.votes).join(", ");
     let (what, next) = match (due, found) {
-        (Some(_), _) => (For::Evidence, "the seal is being attached"),
+        (Some(_), _) => (For::Evidence, "their seal is due, and the run attaches it"),
         (None, Found::NotAsked) => {
             (For::AnotherGate, "the seal was not read in this run: another gate holds")
         }
@@ -358,14 +358,13 @@ pub fn status(case: &Case, assessed: &Assessment) -> Option<ApprovalStatus> {
     let candidate = case.candidate.as_ref()?;
     assessed.policy.as_ref()?;
     let before = remembered(case);
-    let (sealed_time, attestation) = match &assessed.seal {
-        Some(seal) => (Some(seal.sealed_time), Some(seal.proof.digest)),
-        None => (before.and_then(|b| b.sealed_time), before.and_then(|b| b.attestation)),
-    };
-    Some(ApprovalStatus {
-        preparation_name: Some(candidate.name.clone()),
-        votes: assessed.tally.votes.clone(),
-        sealed_time,
-        attestation,
-    })
+    let mut status = before.cloned().unwrap_or_default();
+    status.preparation_name = Some(candidate.name.clone());
+    status.votes.clone_from(&assessed.tally.votes);
+    if let Some(seal) = &assessed.seal {
+        status.sealed_time = Some(seal.sealed_time);
+        status.attestation = Some(seal.proof.digest);
+        status.record = Some(seal.proof.blob);
+    }
+    Some(status)
 }

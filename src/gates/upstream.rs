@@ -157,8 +157,6 @@ fn of_stage(
     facts: &Facts,
     context: &Context,
 ) -> StageAnswer {
-    let same =
-        |run: &Proven| run.digest == candidate.artifact.digest || (base.is_some() && run.base_digest == base);
     let health = match &stage.deployed {
         Some(deployed) => observe::deployed(deployed, entries(stage), stage.seen.as_deref(), context.now),
         None => Health::NotObserved,
@@ -210,8 +208,6 @@ fn answer(case: &Case, candidate: &Candidate, stage: &Stage, facts: &Facts, cont
             };
         }
     };
-    let same =
-        |run: &Proven| run.digest == candidate.artifact.digest || (link.is_some() && run.base_digest == link);
     let claimed: Vec<&HistoryEntry> = entries(stage).iter().filter(|e| claims_same(candidate, e)).collect();
     let found = of_stage(stage, candidate, link, facts, context);
     let soaked = match stage.soak {

@@ -164,6 +164,9 @@ pub struct ApprovalStatus {
     /// Digest of the attached seal's manifest.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub attestation: Option<Digest>,
+    /// SHA-256 of the seal's bundle: its name in `records/`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub record: Option<Digest>,
 }
 
 /// Most votes kept in a status.
@@ -263,6 +266,9 @@ pub struct HistoryEntry {
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_reason: Option<Ended>,
+    /// SHA-256 of the bundle of the seal that it was promoted under.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_record: Option<Digest>,
     /// SHA-256 of the promotion record's bundle.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promotion_record: Option<Digest>,

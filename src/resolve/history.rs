@@ -27,6 +27,7 @@ pub fn promoted(
         first_healthy_time: None,
         ended_time: None,
         ended_reason: None,
+        approval_record: None,
         promotion_record: None,
         deployment_record: None,
     }];

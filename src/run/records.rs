@@ -2,14 +2,20 @@
 
 use crate::attest::key::Signer;
 use crate::attest::record::{
-    self, NamedOrder, NamedPreparation, OptIn, Previous, PromotedCluster, Promoter, Record,
+    self, DeployedCluster, NamedOrder, NamedPreparation, OptIn, Previous, PromotedCluster, Promoter, Record,
+    RecordRef,
 };
 use crate::attest::sign::sign;
 use crate::error::Failure;
-use crate::files::Change;
+use crate::evidence::judge;
+use crate::evidence::keys::KeyRing;
+use crate::files::{Change, Files as _};
+use crate::git::Snapshot;
+use crate::model::evidence::{Evidence, Looked, Proof, RecordAsk, Unread};
 use crate::model::id::{Digest, OrderRef};
 use crate::model::naming::record_path;
 use crate::model::plan::{ApplicationAction, Decision, Plan, Row, ServingPlan};
+use crate::model::reason::{Ended, Verified};
 use crate::model::serving::ServingStatus;
 use crate::model::world::GitOps;
 use crate::resolve::Case;
@@ -19,8 +25,44 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Changes below `records/`, by Order.
 pub type RecordFiles = BTreeMap<OrderRef, BTreeMap<String, Change>>;
 
-/// Signs a promotion record for every promotion of the plan, and names it in the new history entry. Records
-/// that left the history leave the tree (git and the artifact keep them).
+/// What the repository's own records prove: each is read from `snapshot` and judged for the artifact that
+/// the history entry which names it is of.
+#[must_use]
+pub fn read(
+    asks: BTreeSet<RecordAsk>,
+    snapshot: &Snapshot,
+    ring: &KeyRing,
+) -> BTreeMap<RecordAsk, Evidence<Proof>> {
+    let looked = |why: String| Looked { why, ..Looked::default() };
+    asks.into_iter()
+        .map(|ask| {
+            let path = record_path(&ask.order, &ask.bundle.hex());
+            let found = match snapshot.read(&path) {
+                Ok(None) => Evidence::Missing(looked(format!("{path} is not in the repository"))),
+                Ok(Some(bytes)) if Digest::of(&bytes) != ask.bundle => {
+                    Evidence::Invalid(looked(format!("{path} does not hash to its name")))
+                }
+                Ok(Some(bytes)) => match judge::record(&bytes, &ask.artifact, ring) {
+                    Ok(proof) => Evidence::Proven(proof),
+                    Err(why) => Evidence::Invalid(looked(why)),
+                },
+                Err(lost) => Evidence::Unread(Unread {
+                    reason: Verified::NotVerified,
+                    request: path,
+                    status: None,
+                    why: lost.why,
+                    retryable: false,
+                }),
+            };
+            (ask, found)
+        })
+        .collect()
+}
+
+/// Signs a promotion record for every promotion of the plan and a deployment record for every health and
+/// Degraded end that this run saw, and names them in the history entries. What an earlier run saw is never
+/// signed: by now it is only history's word. Records that left the history leave the tree (git and the
+/// artifact keep them).
 ///
 /// # Errors
 /// The signer fails: then nothing of the plan may be written.
@@ -45,6 +87,11 @@ pub fn sign_all(
             {
                 entry.promotion_record = Some(signed.digest);
                 changes.insert(record_path(&row.order, &signed.digest.hex()), Change::Write(signed.bundle));
+            }
+        }
+        if let (Some(signer), ServingPlan::Write(state)) = (signer, &mut row.serving) {
+            for (digest, bundle) in deployments(&row.order, &mut state.status, case, signer)? {
+                changes.insert(record_path(&row.order, &digest.hex()), Change::Write(bundle));
             }
         }
         for digest in left(row, case) {
@@ -105,8 +152,76 @@ fn clusters(row: &Row, case: &Case) -> Vec<PromotedCluster> {
         .collect()
 }
 
+/// Deployment records of what this run saw for the first time.
+fn deployments(
+    order: &OrderRef,
+    status: &mut ServingStatus,
+    case: &Case,
+    signer: &Signer,
+) -> Result<Vec<(Digest, Vec<u8>)>, Failure> {
+    let (Some(deployed), Some(before)) = (&case.deployed, &case.serving) else { return Ok(Vec::new()) };
+    let mut bundles = Vec::new();
+    for entry in status.history.iter_mut().filter(|e| e.digest == deployed.artifact.digest) {
+        let (Some(first_healthy_time), Some(promotion_record)) =
+            (entry.first_healthy_time, entry.promotion_record)
+        else {
+            continue;
+        };
+        let old = before.status.history.iter().find(|old| {
+            (old.promoted_time, old.digest, old.first_healthy_time)
+                == (entry.promoted_time, entry.digest, entry.first_healthy_time)
+        });
+        let degraded = entry.ended_reason == Some(Ended::Degraded);
+        let is_news = match old {
+            None => true,
+            Some(old) => degraded && old.ended_reason.is_none(),
+        };
+        let Some(environment) = entry.environment.clone().filter(|_| is_news) else { continue };
+        let body = record::Deployment {
+            order: NamedOrder::from(order),
+            environment,
+            preparation: NamedPreparation {
+                namespace: order.namespace.clone(),
+                name: entry.preparation_name.clone(),
+            },
+            promotion_record: RecordRef { digest: promotion_record },
+            first_healthy_time,
+            ended_time: entry.ended_time.filter(|_| degraded),
+            ended_reason: entry.ended_reason.filter(|_| degraded),
+            clusters: running(case, &before.status),
+        };
+        let signed = sign(&Record::Deployment(body), &deployed.artifact, signer)?;
+        entry.deployment_record = Some(signed.digest);
+        bundles.push((signed.digest, signed.bundle));
+    }
+    Ok(bundles)
+}
+
+/// The Ready Clusters that what is deployed was written for.
+fn running(case: &Case, status: &ServingStatus) -> Vec<DeployedCluster> {
+    case.seen
+        .iter()
+        .flat_map(|seen| seen.iter())
+        .filter(|seen| seen.ready)
+        .filter_map(|seen| {
+            let written = status.clusters.iter().find(|c| c.name == seen.cluster)?;
+            let live = seen.application.as_ref()?.status.as_ref()?;
+            Some(DeployedCluster {
+                name: seen.cluster.clone(),
+                server: seen.server.clone(),
+                application: written.application.clone(),
+                sync_revision: live.sync.revision.clone().unwrap_or_default(),
+            })
+        })
+        .collect()
+}
+
+/// Every record that a status names.
 fn named(status: &ServingStatus) -> BTreeSet<Digest> {
-    status.history.iter().flat_map(|e| [e.promotion_record, e.deployment_record]).flatten().collect()
+    let seal = status.approval.as_ref().and_then(|a| a.record);
+    let of_entries =
+        status.history.iter().flat_map(|e| [e.approval_record, e.promotion_record, e.deployment_record]);
+    of_entries.chain([seal]).flatten().collect()
 }
 
 /// Records that the old history names and the new one does not.
