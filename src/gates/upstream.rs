@@ -157,6 +157,8 @@ fn of_stage(
     facts: &Facts,
     context: &Context,
 ) -> StageAnswer {
+    let same =
+        |run: &Proven| run.digest == candidate.artifact.digest || (base.is_some() && run.base_digest == base);
     let health = match &stage.deployed {
         Some(deployed) => observe::deployed(deployed, entries(stage), stage.seen.as_deref(), context.now),
         None => Health::NotObserved,
