@@ -28,6 +28,8 @@ pub struct Seals {
     bundles: BTreeMap<OrderRef, Vec<Signed>>,
     /// What could not be sealed.
     failures: Vec<Failure>,
+    /// Votes that wait for a run with a key: held, which is no error.
+    without_key: Vec<Failure>,
 }
 
 impl Seals {
@@ -42,7 +44,7 @@ impl Seals {
             .filter(|request| !self.tried.contains(request))
             .collect();
         let Some(signer) = setup.signer else {
-            let failures = due.iter().filter(|_| self.failures.is_empty()).map(|request| {
+            let waits = due.iter().map(|request| {
                 Failure::input(
                     "no-signing-key",
                     "its votes are enough, and there is no key to seal them with",
@@ -50,7 +52,7 @@ impl Seals {
                 .of(format!("Order {}", request.of.order))
                 .hint("give the run a key: --key FILE, EXPEDITE_KEY or signing.keyFile")
             });
-            self.failures = failures.collect();
+            self.without_key = waits.collect();
             return BTreeSet::new();
         };
         self.tried.extend(due.iter().cloned());
@@ -89,6 +91,7 @@ impl Seals {
             }
         }
         decided.plan.problems.append(&mut self.failures);
+        decided.plan.notices.append(&mut self.without_key);
     }
 }
 
