@@ -29,6 +29,8 @@ mod records;
 mod servers;
 #[path = "support/shelf.rs"]
 mod shelf;
+#[path = "evidence/shop.rs"]
+mod shop;
 #[path = "evidence/signatures.rs"]
 mod signatures;
 #[path = "support/signing.rs"]

@@ -1,6 +1,6 @@
 //! Attaching (cases 72 and 73), and that real cosign, oras and crane find and verify what we attach.
 
-use crate::interop::{Cosign, make_key, plain_http, push};
+use crate::interop::{Cosign, compare, make_key, plain_http, push};
 use crate::peers::peer;
 use crate::records::promotion;
 use crate::servers::{self, Server};
@@ -16,6 +16,7 @@ use expedite::evidence::registry::{Registries, Writer};
 use expedite::model::evidence::{Ask, Claim};
 use expedite::model::id::Artifact;
 use sigstore::crypto::SigningScheme;
+use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -152,13 +153,24 @@ fn cosign_oras_and_crane_read_what_we_write() {
     let signers = [
         (
             "p256",
+            "ECDSA P-256, a file of cosign's",
             Signer::from_pem(&fs::read_to_string(&cosign_key.file).unwrap(), Some("")).unwrap(),
             cosign_key.public,
         ),
-        ("ed25519", Signer::from_pem(&ed25519.private_pem(), None).unwrap(), ed25519.public_pem()),
+        (
+            "ed25519",
+            "Ed25519, PKCS#8",
+            Signer::from_pem(&ed25519.private_pem(), None).unwrap(),
+            ed25519.public_pem(),
+        ),
     ];
+    let mut text = String::from(
+        "# What we write, cosign reads\n\nWritten by `tests/evidence/attached.rs` (`BLESS=1` writes it anew): how many of three records \
+         (approvals, promotion, deployment) `verify-attestation` accepts. oras lists them and crane reads them in the same test.\n\n\
+         | our key | read by | from | records |\n|---|---|---|---|\n",
+    );
     for (server, lists_types) in servers.iter().zip([&false, &true]) {
-        for (name, signer, public) in &signers {
+        for (name, title, signer, public) in &signers {
             let (artifact, reference) = push(&oras, home, server, &format!("shop/{name}"));
             let promoted = sign(&promotion(), &artifact, signer).unwrap();
             let records = [crate::records::seal(), promotion(), crate::records::deployment(&promoted)];
@@ -169,10 +181,11 @@ fn cosign_oras_and_crane_read_what_we_write() {
             }
             let key = home.join(format!("{name}.pub"));
             fs::write(&key, public).unwrap();
-            for record in &records {
-                for cosign in [&v3, &v2] {
-                    verify_attestation(cosign, &key, record.predicate_type(), &reference);
-                }
+            for cosign in [&v3, &v2] {
+                let read =
+                    records.iter().map(|r| verify_attestation(cosign, &key, r.predicate_type(), &reference));
+                let from = if *lists_types { "docker-registry 2.8" } else { "refreg" };
+                writeln!(text, "| {title} | {} | {from} | {} of 3 |", cosign.name, read.count()).unwrap();
             }
             let listed = run(&oras, home, &["discover", "--plain-http", "--format", "json", &reference]);
             for record in &records {
@@ -188,6 +201,7 @@ fn cosign_oras_and_crane_read_what_we_write() {
             assert!(manifest.contains("dev.sigstore.bundle.predicateType"), "{manifest}");
         }
     }
+    compare("interop-write.md", &text);
 }
 
 #[track_caller]
