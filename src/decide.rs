@@ -4,7 +4,9 @@
 //! values pinned in the Serving, never from a Preparation that was edited or is gone.
 
 pub mod applications;
+pub mod forecast;
 pub mod intent;
+pub mod open;
 pub mod removal;
 pub mod status;
 

@@ -89,6 +89,8 @@ pub struct Context {
     pub require_observation: bool,
     /// Whether the repository keeps signed records; without (`--no-records`) history is taken at its word.
     pub records: bool,
+    /// `now` is ahead of the real clock: what is healthy is taken to have stayed so until then.
+    pub foreseen: bool,
     /// Who may vote.
     pub electorate: Arc<Electorate>,
 }
@@ -107,6 +109,7 @@ impl Context {
             argocd_namespace: "argocd".into(),
             require_observation: false,
             records: true,
+            foreseen: false,
             electorate: Arc::new(electorate),
         }
     }

@@ -86,6 +86,8 @@ pub struct Setup<'a> {
     pub options: Options,
     /// The run's clock.
     pub now: Time,
+    /// `now` is ahead of the real clock (`plan --at`): what is healthy is taken to stay so.
+    pub foreseen: bool,
 }
 
 /// Everything that was read and decided, once.
@@ -157,6 +159,7 @@ pub fn decide(
         argocd_namespace: setup.argocd_namespace.clone(),
         require_observation: setup.require_observation,
         records: setup.records,
+        foreseen: setup.foreseen,
         ..Context::new(setup.now, world.kitchen.as_ref().map(|k| &k.object.spec))
     };
     let asks = gates::asks(&cases, &context);

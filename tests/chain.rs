@@ -230,6 +230,7 @@ impl Chain {
             records: true,
             options: Options::default(),
             now,
+            foreseen: false,
         };
         let writing = Writing { identity: &identity, tries: 3, check: false };
         let ran = run::run(&setup, &writing, &mut |_| {}).unwrap_or_else(|(failure, _)| panic!("{failure}"));

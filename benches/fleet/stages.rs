@@ -145,6 +145,7 @@ impl Fleet {
             require_observation: false,
             options: Options::default(),
             now: now(),
+            foreseen: false,
         };
         let writing = Writing { identity: &identity, tries: 1, check: false };
         let ran = run::run(&setup, &writing, &mut |_| {}).unwrap_or_else(|(failure, _)| panic!("{failure}"));

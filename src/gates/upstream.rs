@@ -179,7 +179,7 @@ fn of_stage(
             Err(_) => {}
         }
     }
-    let seen = steady.map(|s| s.reconciled);
+    let seen = steady.map(|s| if context.foreseen { s.reconciled.max(context.now) } else { s.reconciled });
     let answer = soak(&runs.iter().map(|r| r.run).collect::<Vec<_>>(), stage.soak, seen, context.now);
     let run = runs.into_iter().find(|r| match answer {
         Soak::Passed { first_healthy, .. } => {

@@ -12,7 +12,7 @@ use crate::model::order::{ApprovalPolicy, Mode};
 use crate::model::reason::Approved;
 use crate::model::serving::{RequestedBy, ServingStatus, VoteStatus};
 use crate::model::time::Time;
-use crate::model::verdict::Verdict;
+use crate::model::verdict::{GateName, Verdict};
 use crate::model::world::Origin;
 use std::sync::Arc;
 
@@ -203,6 +203,55 @@ pub struct Pin {
     pub name: ApplicationName,
     /// Argo CD's namespace.
     pub argocd_namespace: String,
+}
+
+/// When a waiting promotion can deploy, if nothing else changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Forecast {
+    /// By any run at or after this instant.
+    At(Time),
+    /// Once what the gate waits for has come, and not before this instant.
+    NotBefore {
+        /// The earliest instant that is known: soak, windows and freezes, along the chain of upstreams.
+        time: Time,
+        /// The gate.
+        gate: GateName,
+        /// Who has to do what.
+        message: String,
+    },
+    /// Never without another input.
+    Never {
+        /// The gate.
+        gate: GateName,
+        /// Which input.
+        message: String,
+    },
+}
+
+/// A promotion that somebody can do something about (`open`).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OpenPromotion {
+    /// Of which Order.
+    pub order: OrderRef,
+    /// Where it would deploy.
+    pub environment: Option<EnvironmentName>,
+    /// What.
+    pub preparation: PreparationName,
+    /// Its artifact.
+    pub digest: Digest,
+    /// What can be done next.
+    pub step: Step,
+}
+
+/// What can be done next about a promotion, by one viewer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step {
+    /// Look at it and vote.
+    Review,
+    /// Promote it.
+    Promote,
+    /// Nothing by this viewer: the gate's message.
+    Waits(String),
 }
 
 /// The removal guard stops the run.

@@ -48,6 +48,8 @@ pub struct Sim {
     pub asked: usize,
     /// Whether history must be proven by signed records.
     pub records: bool,
+    /// `now` is ahead of the real clock.
+    pub foreseen: bool,
     /// Attestations, scans and seals, by artifact, beside what is simply proven.
     pub extra: BTreeMap<Digest, ArtifactFacts>,
     /// What every provenance lists among what the artifact was made from.
@@ -71,6 +73,7 @@ impl Default for Sim {
             trust: Digest::of(b"trust"),
             asked: 0,
             records: false,
+            foreseen: false,
             extra: BTreeMap::new(),
             dependencies: BTreeSet::new(),
             attached: BTreeMap::new(),
@@ -207,10 +210,30 @@ impl Sim {
 
     pub fn context(&self) -> Context {
         let kitchen = self.world.kitchen.as_ref().map(|k| &k.object.spec);
-        Context { trust: Some(self.trust), records: self.records, ..Context::new(self.now, kitchen) }
+        Context {
+            trust: Some(self.trust),
+            records: self.records,
+            foreseen: self.foreseen,
+            ..Context::new(self.now, kitchen)
+        }
     }
 
     pub fn plan(&mut self) -> Plan {
+        let (cases, facts, context) = self.judged();
+        decide::plan(&cases, &facts, &self.world, &self.gitops, &context, &self.options)
+    }
+
+    /// `plan --at`: as of then, on what is known now.
+    pub fn plan_at(&mut self, at: Time) -> Plan {
+        let (now, foreseen) = (self.now, self.foreseen);
+        (self.now, self.foreseen) = (at, at > now);
+        let plan = self.plan();
+        (self.now, self.foreseen) = (now, foreseen);
+        plan
+    }
+
+    /// What a run decides on.
+    pub fn judged(&mut self) -> (Vec<resolve::Case>, Facts, Context) {
         let context = self.context();
         let cases = resolve::cases(&self.world, &self.gitops, "argocd");
         let asks = gates::asks(&cases, &context);
@@ -230,7 +253,7 @@ impl Sim {
             let found = self.signed.get(&ask).cloned().map_or(Evidence::Missing(nothing), Evidence::Proven);
             facts.records.insert(ask, found);
         }
-        decide::plan(&cases, &facts, &self.world, &self.gitops, &context, &self.options)
+        (cases, facts, context)
     }
 
     /// What the registry would show.

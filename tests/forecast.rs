@@ -1,0 +1,239 @@
+//! Forecasts and open promotions: when, who, and what it waits for.
+
+#![allow(clippy::unwrap_used, clippy::panic)]
+
+#[path = "support/argo.rs"]
+mod argo;
+#[path = "support/sim.rs"]
+mod sim;
+
+use argo::{Argo, at};
+use expedite::decide::forecast::Forecasts;
+use expedite::decide::open::open;
+use expedite::model::plan::*;
+use expedite::model::time::{Span, Time};
+use expedite::model::verdict::GateName;
+use proptest::prelude::*;
+use sim::*;
+
+const SHOP: &str = "shop/podinfo";
+const STAGING: &str = "staging/podinfo";
+
+fn forecast(sim: &mut Sim, of: &str) -> Option<Forecast> {
+    let (cases, facts, context) = sim.judged();
+    Forecasts::new(&cases, &facts, &context).of(&order(of))
+}
+
+fn promotes(plan: &Plan, of: &str) -> bool {
+    let row = plan.rows.iter().find(|r| r.order == order(of)).unwrap();
+    matches!(row.decision, Decision::Promote(_))
+}
+
+fn with(gates: &str) -> String {
+    format!("{{environment: production, promotion: {{mode: Automatic, {gates}}}}}")
+}
+
+/// Staging runs `p1`, healthy since 09:00; production waits behind it.
+fn soaking(gates: &str, freezes: &str) -> Sim {
+    let mut sim = Sim::shop();
+    sim.environment("production", &format!("{{clusters: [eu-1], promotion: {{freezes: [{freezes}]}}}}"));
+    sim.order(STAGING, "{environment: dev, promotion: {mode: Automatic}}");
+    sim.preparation_of(STAGING, "p1", 1, "p1", "signed: true");
+    sim.run();
+    Argo::healthy_since(at("09:00")).look(&mut sim, &[]);
+    sim.run();
+    sim.order(SHOP, &with(gates));
+    sim.preparation_of(SHOP, "p1", 1, "p1", "signed: true");
+    sim.run();
+    sim
+}
+
+#[test]
+fn a_soak_and_then_a_window() {
+    let mut sim = soaking("upstream: [{order: staging/podinfo, soak: 90m}]", "");
+    assert_eq!(forecast(&mut sim, SHOP), Some(Forecast::At(at("10:30"))));
+    let gates = "upstream: [{order: staging/podinfo, soak: 90m}], windows: [{timezone: UTC, from: \"09:00\", to: \"10:00\"}, {timezone: UTC, from: \"11:00\", to: \"12:00\"}]";
+    let mut sim = soaking(gates, "");
+    assert_eq!(forecast(&mut sim, SHOP), Some(Forecast::At(at("11:00"))), "09:00 to 10:00 is too early");
+    let mut sim = soaking(gates, "{from: 2026-11-30T11:00:00Z, to: 2026-11-30T11:30:00Z}");
+    assert_eq!(forecast(&mut sim, SHOP), Some(Forecast::At(at("11:30"))));
+}
+
+#[test]
+fn what_waits_for_a_person_says_whom_and_not_before_when() {
+    let gates = "upstream: [{order: staging/podinfo, soak: 1h}], approvals: {requiredApprovals: 1, allowedGroups: [platform]}";
+    let mut sim = soaking(gates, "");
+    // Without records an approval policy would refuse the upstream gate altogether.
+    let Some(Forecast::Never { gate, .. }) = forecast(&mut sim, SHOP) else { panic!() };
+    assert_eq!(gate, GateName::Upstream);
+    let gates = "windows: [{timezone: UTC, from: \"20:00\", to: \"21:00\"}], approvals: {requiredApprovals: 1, allowedGroups: [platform]}";
+    let mut sim = soaking(gates, "");
+    assert_eq!(
+        forecast(&mut sim, SHOP),
+        Some(Forecast::NotBefore {
+            time: at("20:00"),
+            gate: GateName::Approvals,
+            message: "0 of 1 approvals from platform; may vote: group platform".into(),
+        })
+    );
+}
+
+#[test]
+fn a_chain_counts_the_upstreams_own_forecast() {
+    let mut sim = Sim::shop();
+    sim.order(STAGING, "{environment: dev, promotion: {mode: Automatic, windows: [{timezone: UTC, from: \"12:00\", to: \"13:00\"}]}}");
+    sim.order(SHOP, &with("upstream: [{order: staging/podinfo, soak: 2h}], windows: [{timezone: UTC, from: \"16:00\", to: \"17:00\"}]"));
+    for of in [STAGING, SHOP] {
+        sim.preparation_of(of, "p1", 1, "p1", "signed: true");
+    }
+    sim.run();
+    assert_eq!(forecast(&mut sim, STAGING), Some(Forecast::At(at("12:00"))));
+    let Some(Forecast::NotBefore { time, gate, .. }) = forecast(&mut sim, SHOP) else { panic!() };
+    assert_eq!((time, gate), (at("16:00"), GateName::Upstream), "12:00, two hours of soak, the next window");
+}
+
+#[test]
+fn nothing_to_promote_and_wrong_input_have_no_forecast() {
+    let mut sim = soaking("", "");
+    assert!(sim.deployed(SHOP).is_some());
+    assert_eq!(forecast(&mut sim, SHOP), None);
+    sim.order(SHOP, &with("upstream: [{order: shop/podinfo}]"));
+    sim.preparation(SHOP, "p2", 2);
+    assert_eq!(forecast(&mut sim, SHOP), None, "a ring");
+    sim.order(SHOP, &with(""));
+    assert_eq!(forecast(&mut sim, SHOP), Some(Forecast::At(sim.now)));
+}
+
+fn any_window() -> impl Strategy<Value = String> {
+    let zone = prop_oneof![Just("UTC"), Just("Europe/Zurich"), Just("Australia/Lord_Howe")];
+    let days = proptest::sample::subsequence(vec!["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"], 0..4);
+    (zone, days, 0u32..24, 0u32..24).prop_map(|(zone, days, from, to)| {
+        format!(
+            "{{timezone: {zone}, days: [{}], from: \"{from:02}:00\", to: \"{to:02}:30\"}}",
+            days.join(", ")
+        )
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// A plan for the forecast instant promotes, one for a second earlier does not.
+    #[test]
+    fn a_plan_for_that_instant_promotes_and_one_a_second_earlier_does_not(
+        soak in 0u64..100,
+        windows in proptest::collection::vec(any_window(), 0..3),
+        freezes in proptest::collection::vec((0u64..100, 1u64..60), 0..3),
+    ) {
+        let freezes: Vec<String> = freezes
+            .iter()
+            .map(|(from, length)| {
+                let from = at("09:00").plus(Span::of_seconds(from * 3_600));
+                format!("{{from: \"{from}\", to: \"{}\"}}", from.plus(Span::of_seconds(length * 3_600)))
+            })
+            .collect();
+        let gates = format!(
+            "upstream: [{{order: staging/podinfo, soak: {soak}h}}], windows: [{}]", windows.join(", ")
+        )
+        .replace("soak: 0h", "soak: \"0\"");
+        let mut sim = soaking(&gates, &freezes.join(", "));
+        if sim.deployed(SHOP).is_none() {
+            let Some(Forecast::At(time)) = forecast(&mut sim, SHOP) else { panic!("{gates}") };
+            prop_assert!(time > sim.now);
+            let plan = sim.plan_at(time);
+            prop_assert!(promotes(&plan, SHOP), "{} at {}", gates, time);
+            let before = Time::from_unix(time.unix() - 1);
+            let plan = sim.plan_at(before);
+            prop_assert!(!promotes(&plan, SHOP), "{} at {}", gates, before);
+        }
+    }
+}
+
+mod opened {
+    use super::*;
+
+    fn list(sim: &mut Sim, viewer: Option<&str>) -> Vec<(String, String, Step)> {
+        let (cases, facts, context) = sim.judged();
+        open(&cases, &facts, &context, viewer)
+            .into_iter()
+            .map(|o| (o.order.to_string(), o.preparation.to_string(), o.step))
+            .collect()
+    }
+
+    const POLICY: &str = "approvals: {requiredApprovals: 1, allowedGroups: [platform]}";
+
+    fn shop(mode: &str) -> Sim {
+        let mut sim = Sim::shop();
+        sim.order(SHOP, mode);
+        sim.preparation(SHOP, "p1", 1);
+        sim.kitchen(
+            "{approvalTrust: Repository, approvers: [{issuer: i, subject: \"1\", username: ann, groups: [platform]}, {issuer: i, subject: \"2\", username: eve, groups: [interns]}]}",
+        );
+        sim
+    }
+
+    fn manual(policy: &str) -> String {
+        format!("{{environment: production, promotion: {{mode: Manual, {policy}}}}}")
+    }
+
+    fn approve(sim: &mut Sim, of: &str) {
+        let object = serde_yaml::from_str(&format!(
+            "{{metadata: {{name: v1, namespace: shop}}, spec: {{preparationRef: {{name: {of}, artifactDigest: \"{}\"}}, approver: {{issuer: i, subject: \"1\", username: ann}}, decision: Approve, submittedTime: \"2026-11-30T09:00:00Z\"}}}}",
+            digest(of)
+        ))
+        .unwrap();
+        let key = (expedite::model::id::Namespace::parse("shop").unwrap(), "v1".to_owned());
+        sim.world.approvals.insert(key, loaded(object, "approvals.yaml"));
+    }
+
+    #[test]
+    fn under_a_policy_whoever_may_vote_reviews_and_the_others_wait() {
+        let mut sim = shop(&with(POLICY));
+        sim.run();
+        let p1 = |step| vec![(SHOP.to_owned(), "p1".to_owned(), step)];
+        assert_eq!(list(&mut sim, Some("ann")), p1(Step::Review));
+        assert_eq!(list(&mut sim, Some("1")), p1(Step::Review));
+        assert_eq!(list(&mut sim, None), p1(Step::Review));
+        let eve = list(&mut sim, Some("eve"));
+        let Step::Waits(why) = &eve[0].2 else { panic!("{eve:?}") };
+        assert!(why.starts_with("0 of 1 approvals from platform"), "{why}");
+        approve(&mut sim, "p1");
+        assert_eq!(list(&mut sim, Some("ann")), [], "enough votes: the run seals and promotes");
+    }
+
+    #[test]
+    fn under_manual_the_newest_is_reviewed_then_promoted_then_gone() {
+        let mut sim = shop(&manual(POLICY));
+        sim.run();
+        let p1 = |step| vec![(SHOP.to_owned(), "p1".to_owned(), step)];
+        assert_eq!(list(&mut sim, Some("ann")), p1(Step::Review));
+        assert_eq!(list(&mut sim, Some("eve")), p1(Step::Promote), "who may not vote may ask for it");
+        approve(&mut sim, "p1");
+        assert_eq!(list(&mut sim, Some("ann")), p1(Step::Promote));
+        sim.promote(SHOP, "p1");
+        assert_eq!(list(&mut sim, Some("ann")), [], "it is queued and has its votes");
+    }
+
+    #[test]
+    fn a_queued_one_that_lacks_votes_stays_and_one_held_by_its_gates_leaves() {
+        let mut sim = shop(&manual(POLICY));
+        sim.promote(SHOP, "p1");
+        sim.run();
+        assert_eq!(list(&mut sim, Some("ann"))[0].2, Step::Review);
+        let mut sim = shop(&manual("windows: [{timezone: UTC, from: \"20:00\", to: \"21:00\"}]"));
+        assert_eq!(list(&mut sim, Some("ann"))[0].2, Step::Promote);
+        sim.promote(SHOP, "p1");
+        sim.run();
+        assert_eq!(list(&mut sim, Some("ann")), []);
+    }
+
+    #[test]
+    fn what_is_deployed_or_older_is_not_open() {
+        let mut sim = shop(&manual(""));
+        sim.preparation(SHOP, "p0", 0);
+        sim.promote(SHOP, "p1");
+        sim.run();
+        assert_eq!(list(&mut sim, None), []);
+        sim.preparation(SHOP, "p2", 2);
+        assert_eq!(list(&mut sim, None), [(SHOP.to_owned(), "p2".to_owned(), Step::Promote)]);
+    }
+}
