@@ -71,6 +71,14 @@ pub struct Common {
     #[arg(long, value_name = "TIME", global = true, value_parser = Time::parse, help_heading = INPUTS)]
     pub at: Option<Time>,
 
+    /// Signs the records of promotions: a key file (cosign's, with COSIGN_PASSWORD, or PKCS#8 PEM)
+    #[arg(long, value_name = "FILE", global = true, env = "EXPEDITE_KEY", hide_env_values = true, help_heading = SIGN)]
+    pub key: Option<String>,
+
+    /// Signs them instead: `COMMAND public-key` and `COMMAND sign`, in front of a KMS
+    #[arg(long, value_name = "COMMAND", global = true, env = "EXPEDITE_SIGNER", hide_env_values = true, help_heading = SIGN)]
+    pub signer: Option<String>,
+
     /// Only Orders in this namespace; may be given again
     #[arg(short, long, value_name = "NAMESPACE", global = true, value_parser = Namespace::parse, value_delimiter = ',', help_heading = SCOPE)]
     pub namespace: Vec<Namespace>,
@@ -106,6 +114,7 @@ pub struct Common {
 
 const INPUTS: &str = "What is read";
 const SCOPE: &str = "What is written (never what is read)";
+const SIGN: &str = "Signing";
 const TALK: &str = "Output";
 
 /// When to colour.
@@ -130,6 +139,68 @@ Examples:
   expedite init --url https://git.example/shop/gitops.git --registry registry.shop.example:5000
   expedite init --ci none -q | kubectl apply -f -      only the Secret on stdout")]
     Init(Init),
+
+    /// Show what run would do and why; write nothing anywhere
+    #[command(after_help = "\
+Examples:
+  expedite plan                                        what would move now, and what is held
+  expedite plan --only shop/podinfo -o json
+  expedite plan --detailed-exitcode                    2 when there are changes
+  expedite plan --at 2027-01-04T06:00:00Z              as of then")]
+    Plan(Plan),
+
+    /// Decide, render, commit and push
+    #[command(after_help = "\
+Examples:
+  expedite run --config fixtures/shop/expedite.yaml
+  expedite run --from ./objects --repo ../gitops.git --branch main
+  expedite run --check                                 say no (5) to files that were edited by hand
+  expedite run --allow-removals 12                     once, after reading the list that stopped it")]
+    Run(Run),
+
+    /// Write the files that run would commit into a folder
+    #[command(after_help = "\
+Examples:
+  expedite render ./out
+  expedite render ./out --skip-evidence                nothing is verified: for looking at templates only")]
+    Render(Render),
+
+    /// Ask for a Preparation of a Manual Order
+    #[command(after_help = "\
+Examples:
+  expedite promote shop/podinfo podinfo-d7ce0c46a686
+  expedite promote podinfo podinfo-d7ce0c46a686 -n shop")]
+    Promote(Promote),
+
+    /// Take back a promotion that waits
+    #[command(after_help = "\
+Examples:
+  expedite withdraw shop/podinfo")]
+    Withdraw(Withdraw),
+
+    /// Go back to what was healthy before; nothing is rendered again
+    #[command(after_help = "\
+Examples:
+  expedite rollback shop/podinfo                       the newest other one that was healthy here
+  expedite rollback shop/podinfo podinfo-5f3a9d1c0b7e
+  expedite rollback -l team=web                        a fleet, in one commit
+  expedite rollback --environment production")]
+    Rollback(Rollback),
+
+    /// Print Orders, Preparations, Servings or a history as kubectl prints tables
+    #[command(after_help = "\
+Examples:
+  expedite get                                         Servings: what runs, and in which state
+  expedite get orders -n shop
+  expedite get servings -o wide
+  expedite get history shop/podinfo")]
+    Get(Get),
+
+    /// Show every gate of an Order's candidate: what it found, and who has to do what
+    #[command(after_help = "\
+Examples:
+  expedite explain shop/podinfo")]
+    Explain(Explain),
 }
 
 /// `init`.
@@ -250,7 +321,7 @@ pub struct Withdraw {
 #[derive(Debug, Args)]
 pub struct Rollback {
     /// NAMESPACE/NAME, or NAME
-    #[arg(value_name = "ORDER", value_parser = OrderArg::parse, required_unless_present_any = ["selector", "environment"])]
+    #[arg(value_name = "ORDER", value_parser = OrderArg::parse)]
     pub order: Option<OrderArg>,
     /// To this Preparation [default: the newest other one that was healthy here]
     #[arg(value_name = "PREPARATION", value_parser = PreparationName::parse)]

@@ -1,17 +1,51 @@
 //! One file per verb: flags → settings → `run` → report. No decision is made here.
 
+mod explain;
+mod get;
 mod init;
+mod intent;
+mod plan;
+mod render;
+mod run;
+pub mod setup;
+mod shown;
 
 use crate::cli::{Cli, Verb};
+use crate::error::Failure;
 use crate::report::Output;
+use setup::Outside;
 
 /// Does what the command line says; the exit status follows from what `output` was told.
-pub fn dispatch(cli: &Cli, output: &mut Output) -> u8 {
-    let done = match &cli.verb {
-        Verb::Init(args) => init::run(&cli.common, args, output),
+pub fn dispatch(cli: &Cli, outside: &Outside, output: &mut Output) -> u8 {
+    let common = &cli.common;
+    let done: Result<bool, Vec<Failure>> = match &cli.verb {
+        Verb::Init(args) => init::run(common, args, outside, output).map(unchanged).map_err(one),
+        Verb::Plan(args) => plan::run(common, args, outside, output),
+        Verb::Run(args) => run::run(common, args, outside, output).map(unchanged),
+        Verb::Render(args) => render::run(common, args, outside, output).map(unchanged),
+        Verb::Promote(args) => intent::promote(common, args, outside, output).map(unchanged),
+        Verb::Withdraw(args) => intent::withdraw(common, args, outside, output).map(unchanged),
+        Verb::Rollback(args) => intent::rollback(common, args, outside, output).map(unchanged),
+        Verb::Get(args) => get::run(common, args, outside, output).map(unchanged),
+        Verb::Explain(args) => explain::run(common, args, outside, output).map(unchanged),
     };
-    if let Err(failure) = done {
-        output.error(&failure);
-    }
-    output.status(false)
+    let changes = match done {
+        Ok(changes) => changes,
+        Err(failures) => {
+            for failure in &failures {
+                output.error(failure);
+            }
+            false
+        }
+    };
+    output.status(changes)
+}
+
+/// Only `plan --detailed-exitcode` tells of changes.
+fn unchanged((): ()) -> bool {
+    false
+}
+
+fn one(failure: Failure) -> Vec<Failure> {
+    vec![failure]
 }

@@ -1,7 +1,7 @@
 //! Git at the edge: repositories opened and read, transports and credentials. Knows nothing of what
 //! files mean, nor of what a commit is for (`commit` writes).
 
-pub mod checkout;
+pub mod around;
 pub mod config;
 pub mod environment;
 pub mod libgit2;
@@ -17,6 +17,7 @@ mod process;
 pub(crate) mod remote;
 mod ssh;
 
+pub use around::{Around, around};
 pub use config::Config;
 pub use environment::Environment;
 pub use open::{Options, Repository, Target};

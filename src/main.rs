@@ -3,8 +3,12 @@
 use clap::Parser as _;
 use clap::error::ErrorKind;
 use expedite::cli::{Cli, Colour};
+use expedite::cmd::setup::Outside;
+use expedite::git::Environment;
+use expedite::model::time::Time;
 use expedite::report::{Output, Style};
 use std::io::{IsTerminal as _, stderr, stdout};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -24,9 +28,18 @@ fn main() -> ExitCode {
     };
     let mut output = Output::new(Box::new(stdout()), Box::new(stderr()), style);
     ExitCode::from(match parsed {
-        Ok(cli) => expedite::cmd::dispatch(&cli, &mut output),
+        Ok(cli) => expedite::cmd::dispatch(&cli, &outside(), &mut output),
         Err(error) => usage(&error, &mut output),
     })
+}
+
+/// What only this file asks the operating system for.
+fn outside() -> Outside {
+    Outside {
+        environment: Environment::new(std::env::vars_os()),
+        clock: Time::clock(),
+        working: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
+    }
 }
 
 /// Help and version are results; anything else is wrong usage (`cli.md`: 64, where clap says 2).

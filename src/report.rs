@@ -3,6 +3,7 @@
 //! Knows nothing of how anything was done. Nothing here opens stdout or stderr.
 
 pub mod escape;
+pub mod explain;
 pub mod failure;
 pub mod get;
 pub mod github;

@@ -1,8 +1,9 @@
 //! `init`: the first files of a GitOps repository. Never overwrites.
 
 use crate::cli::{Ci, Common, Init};
+use crate::cmd::setup::Outside;
 use crate::error::{At, Failure, Kind};
-use crate::git::{Environment, checkout};
+use crate::git;
 use crate::report::Output;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -16,8 +17,8 @@ const NO_URL: &str = "https://git.invalid/set/the/url/of/this/repository.git";
 ///
 /// # Errors
 /// The folder is no checkout, a value cannot stand in a file, or a file cannot be written.
-pub fn run(common: &Common, args: &Init, output: &mut Output) -> Result<(), Failure> {
-    let place = place(common.repo.as_deref().filter(|r| !r.is_empty()).unwrap_or("."))?;
+pub fn run(common: &Common, args: &Init, outside: &Outside, output: &mut Output) -> Result<(), Failure> {
+    let place = place(common.repo.as_deref().filter(|r| !r.is_empty()).unwrap_or("."), outside)?;
     let branch = match common.branch.as_deref().filter(|b| !b.is_empty()) {
         Some(branch) => branch.to_owned(),
         None => place.branch.clone().unwrap_or_else(|| "main".to_owned()),
@@ -68,7 +69,7 @@ struct Place {
     origin: Option<String>,
 }
 
-fn place(path: &str) -> Result<Place, Failure> {
+fn place(path: &str, outside: &Outside) -> Result<Place, Failure> {
     let folder = PathBuf::from(path);
     if !folder.is_dir() {
         let cause = if path.contains("://") {
@@ -78,20 +79,17 @@ fn place(path: &str) -> Result<Place, Failure> {
         };
         return Err(Failure::input("no-folder", cause).of("--repo").at(At::file(path)));
     }
-    let Some(repository) = checkout::around(&folder, &Environment::default()) else {
+    let Some(around) = git::around(&folder, &outside.environment) else {
         return Ok(Place { folder, branch: None, origin: None });
     };
-    let Some(root) = repository.root else {
-        return Err(Failure::new(
-            Kind::Repository,
-            "bare",
-            "this is a bare repository, which has no files to write",
-        )
-        .at(At::file(path))
-        .hint("run init in a checkout of it, commit and push"));
+    let Some(root) = around.root else {
+        let cause = "this is a bare repository, which has no files to write";
+        return Err(Failure::new(Kind::Repository, "bare", cause)
+            .at(At::file(path))
+            .hint("run init in a checkout of it, commit and push"));
     };
-    let origin = repository.origin.map(|url| without_user(&url)).filter(|url| is_remote(url));
-    Ok(Place { folder: root, branch: repository.branch, origin })
+    let origin = around.origin.map(|url| without_user(&url)).filter(|url| is_remote(url));
+    Ok(Place { folder: root, branch: around.branch, origin })
 }
 
 /// A URL of a checkout may carry a token; the file that is written from it is committed.

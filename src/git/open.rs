@@ -165,6 +165,16 @@ impl Repository {
         self.lock().workdir().map(Path::to_path_buf)
     }
 
+    /// Whether it is written on another machine.
+    #[must_use]
+    pub fn is_remote(&self) -> bool {
+        match &self.place {
+            Place::Here | Place::Guarded(_) => false,
+            Place::Server { .. } => true,
+            Place::Elsewhere { upstream, .. } => upstream.is_remote(),
+        }
+    }
+
     /// A value of git's configuration as the repository sees it; variables (`GIT_CONFIG_COUNT`) win, as
     /// in git. An empty value is a value.
     #[must_use]

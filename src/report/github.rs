@@ -7,6 +7,9 @@ use crate::report::failure::Level;
 /// Most bytes that a step's summary takes (GitHub's limit is 1 MiB for a step; some is left for others).
 pub const SUMMARY_BYTES: usize = 1_000_000;
 
+/// Most bytes of a comment on a pull request (GitHub takes 65,536 characters; a character has a byte at least).
+pub const COMMENT_BYTES: usize = 65_536;
+
 /// `::error file=…,line=…,col=…,title=…::message` on one line. A failure without a place has no `file`.
 #[must_use]
 pub fn annotation(failure: &Failure, level: Level) -> String {

@@ -258,6 +258,27 @@ pub fn plan(view: &View<'_>) -> String {
     })
 }
 
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Explanation {
+    api_version: &'static str,
+    kind: &'static str,
+    at: String,
+    #[serde(flatten)]
+    order: Order,
+}
+
+/// Kind `Explanation`: one Order's row.
+#[must_use]
+pub fn explanation(view: &View<'_>, row: &model::Row) -> String {
+    print(&Explanation {
+        api_version: API_VERSION,
+        kind: "Explanation",
+        at: view.plan.at.to_string(),
+        order: order(view, row),
+    })
+}
+
 fn drift(path: &str, message: &str) -> Drift {
     Drift { path: path.to_owned(), message: message.to_owned() }
 }

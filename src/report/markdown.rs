@@ -4,14 +4,17 @@
 use crate::model::plan::{ApplicationAction, Row};
 use crate::report::escape::{markdown as text, markdown_code as code, markdown_html};
 use crate::report::plan::{headline, mode, waits_for};
-use crate::report::view::{self, View, counted};
+use crate::report::view::{self, View, Written, counted};
 use std::fmt::Write as _;
 
 /// The plan in at most `budget` bytes (where that leaves room for the counts): rows of the table and folds are
 /// added while they fit, whole; the counts are always exact.
 #[must_use]
 pub fn plan(view: &View<'_>, budget: usize) -> String {
-    let mut out = format!("## Expedite\n\n**{}**\n", text(&view.summary().text(view.written.is_some())));
+    let mut out = format!(
+        "## Expedite\n\n**{}**\n",
+        text(&view.summary().text(view.written.is_some_and(Written::is_done)))
+    );
     if let Some(stop) = &view.plan.guard {
         let _ = write!(
             out,

@@ -5,7 +5,7 @@ use crate::model::plan::{ApplicationAction, Decision, Row};
 use crate::model::verdict::Verdict;
 use crate::report::escape;
 use crate::report::table::Table;
-use crate::report::view::{self, View};
+use crate::report::view::{self, View, Written};
 use std::fmt::Write as _;
 
 /// The table, what it means for each Order that moves, waits or fails, and the counts.
@@ -21,8 +21,34 @@ pub fn text(view: &View<'_>, wide: bool) -> String {
     if !details.is_empty() {
         let _ = write!(out, "\n{details}");
     }
-    let _ = writeln!(out, "\n{}", view.summary().text(view.written.is_some()));
+    let _ = write!(out, "\n{}", ending(view));
     out
+}
+
+/// What a run did: what it means for each Order, the Servings as they are now (`servings`, a table), and the
+/// counts with the commit.
+#[must_use]
+pub fn run_text(view: &View<'_>, servings: &str) -> String {
+    let mut out = details(view);
+    for part in [servings, &ending(view)] {
+        if !out.is_empty() && !part.is_empty() {
+            out.push('\n');
+        }
+        out.push_str(part);
+    }
+    out
+}
+
+fn ending(view: &View<'_>) -> String {
+    let counts = view.summary().text(view.written.is_some_and(Written::is_done));
+    match view.written {
+        Some(Written::Commit { id, place }) => {
+            format!("{counts}\ncommitted {id} to {}\n", escape::line(place))
+        }
+        Some(Written::Nothing) => format!("{counts}\nnothing to commit\n"),
+        Some(Written::Stopped) => format!("{counts}\nstopped; nothing was written\n"),
+        None => format!("{counts}\n"),
+    }
 }
 
 /// ORDER, MODE, DEPLOYED, CANDIDATE, DECISION, WAITS FOR; wide adds ENVIRONMENT and DIGEST.
@@ -163,7 +189,6 @@ mod tests {
     use crate::model::id::CommitId;
     use crate::model::plan::GuardStop;
     use crate::report::sample::{order, same, sample};
-    use crate::report::view::Written;
 
     #[test]
     fn a_plan_says_what_moves_what_waits_and_why() {
@@ -185,13 +210,12 @@ mod tests {
         let sample = sample();
         let id = CommitId::parse(&"0".repeat(40)).unwrap();
         let written = Written::Commit { id, place: "../gitops.git main".into() };
-        let text = text(&sample.view(Some(&written)), false);
-        assert!(
-            text.ends_with(
-                "\n1 promoted, 1 held, 2 failed, 1 removed, 1 unchanged, of 6 Orders; 4 files changed\n"
-            ),
-            "{text}"
-        );
+        let text = run_text(&sample.view(Some(&written)), "NAME\nx\n");
+        assert!(text.contains("\n\nNAME\nx\n\n1 promoted"), "{text}");
+        let end = "4 files changed
+committed 0000000000000000000000000000000000000000 to ../gitops.git main
+";
+        assert!(text.ends_with(end), "{text}");
     }
 
     #[test]

@@ -16,7 +16,7 @@ pub struct View<'a> {
     pub plan: &'a Plan,
     /// The repository they were made on.
     pub before: &'a GitOps,
-    /// What happens to its files. Empty where the removal guard stops the run.
+    /// What happens to its files, or would if nothing stopped the run.
     pub changes: &'a BTreeMap<String, Change>,
     /// Paths of our files that were edited by hand (and are restored), and of foreign ones in our folders.
     pub drift: &'a [Drift],
@@ -47,6 +47,17 @@ pub enum Written {
     },
     /// Nothing, because something stopped the run.
     Stopped,
+}
+
+impl Written {
+    /// Whether what was decided was done.
+    #[must_use]
+    pub fn is_done(&self) -> bool {
+        match self {
+            Self::Nothing | Self::Commit { .. } => true,
+            Self::Stopped => false,
+        }
+    }
 }
 
 /// How many of how many.

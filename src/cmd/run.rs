@@ -1,0 +1,68 @@
+//! `run`: decide, render, commit, push; then say what was done and what runs.
+
+use crate::cli::{Common, PlanFormat, Run, TableFormat};
+use crate::cmd::setup::{Access, Opened, Outside};
+use crate::cmd::shown::{self, Shown};
+use crate::cmd::{get, one, plan};
+use crate::error::{Failure, Kind};
+use crate::report::view::Written;
+use crate::report::{self, Output, json_v1};
+use crate::run::{self, Decided, Ran, Writing};
+
+/// Does it.
+///
+/// # Errors
+/// The settings are wrong, the repository cannot be read or written, or something stops the whole run.
+pub fn run(common: &Common, args: &Run, outside: &Outside, output: &mut Output) -> Result<(), Vec<Failure>> {
+    if args.dry_run {
+        let format = match args.output {
+            TableFormat::Table => PlanFormat::Table,
+            TableFormat::Wide => PlanFormat::Wide,
+            TableFormat::Json => PlanFormat::Json,
+        };
+        return plan::show(common, format, args.allow_removals, outside, output).map(|_| ());
+    }
+    let opened = Opened::new(common, outside, Access::Write)?;
+    let setup = opened.setup(Access::Write, args.allow_removals);
+    let identity = opened.identity();
+    let writing = Writing { identity: &identity, tries: opened.settings.limits.max_tries, check: args.check };
+    let ran = run::run(&setup, &writing, &mut |text| output.progress(text));
+    shown::details(&opened, output);
+    match ran {
+        Ok(Ran { decided, commit }) => {
+            let written = match commit {
+                Some(id) => Written::Commit { id, place: opened.place() },
+                None => Written::Nothing,
+            };
+            print(decided, written, args.output, &opened, output);
+            Ok(())
+        }
+        Err((failure, None)) => Err(one(failure)),
+        Err((failure, Some(decided))) => {
+            // The guard's own failure is among those that the report tells.
+            let told = failure.kind == Kind::Guard && decided.plan.guard.is_some();
+            print(*decided, Written::Stopped, args.output, &opened, output);
+            if told { Ok(()) } else { Err(one(failure)) }
+        }
+    }
+}
+
+fn print(decided: Decided, written: Written, format: TableFormat, opened: &Opened, output: &mut Output) {
+    let shown = Shown::new(decided, Some(written));
+    let view = shown.view();
+    let servings = || {
+        let lines = match view.written {
+            Some(Written::Stopped) => report::get::servings_of(view.before),
+            Some(Written::Nothing | Written::Commit { .. }) | None => {
+                report::get::servings_after(view.before, shown.plan())
+            }
+        };
+        let wide = format == TableFormat::Wide;
+        get::servings_text(lines, opened, false, wide)
+    };
+    output.result(&match format {
+        TableFormat::Table | TableFormat::Wide => report::plan::run_text(&view, &servings()),
+        TableFormat::Json => json_v1::plan(&view),
+    });
+    shown.tell(output);
+}

@@ -1,0 +1,482 @@
+//! Flags, environment and settings → everything a verb works with, opened.
+//!
+//! Flags win over variables, those over the settings file. What a setting asks for and this build cannot do
+//! is refused here: nothing that somebody configured is passed over.
+
+use crate::attest::key::Signer;
+use crate::cli::{Common, OrderArg};
+use crate::commit::Identity;
+use crate::commit::identity::Given;
+use crate::decide::Options;
+use crate::error::{At, Failure, Kind};
+use crate::evidence::gather::{self, GatherOptions};
+use crate::evidence::registry::{self, HostConfig, Registries, RegistriesConfig};
+use crate::files::Files as _;
+use crate::git::{self, Environment, Repository, Target};
+use crate::model::id::{OrderName, OrderRef};
+use crate::model::scope::{Scope, Shard};
+use crate::model::time::Time;
+use crate::run::{Setup, Source, SourcePlace};
+use crate::settings::{self, FilePath, Location, Settings};
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// What a verb may do to the repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Nothing: an absent repository that the settings would create is taken as empty.
+    Read,
+    /// Commits.
+    Write,
+}
+
+/// What comes from outside: handed in by `main`.
+#[derive(Debug, Clone)]
+pub struct Outside {
+    /// The process's environment.
+    pub environment: Environment,
+    /// The real clock.
+    pub clock: Time,
+    /// The working directory.
+    pub working: PathBuf,
+}
+
+/// Everything opened.
+pub struct Opened {
+    /// The settings that count.
+    pub settings: Settings,
+    /// The GitOps repository.
+    pub repository: Repository,
+    /// Its branch.
+    pub branch: String,
+    /// The registries.
+    pub registries: Registries,
+    /// The environment.
+    pub environment: Environment,
+    sources: Vec<Source>,
+    observed: Option<(String, PathBuf)>,
+    runtime: tokio::runtime::Runtime,
+    scope: Scope,
+    now: Time,
+    /// `now` is ahead of the real clock.
+    foreseen: bool,
+    signer: Option<Signer>,
+    /// Stands in for a repository that is not there yet.
+    _stand_in: Option<tempfile::TempDir>,
+}
+
+impl Opened {
+    /// Opens what the flags and the settings name.
+    ///
+    /// # Errors
+    /// All that is wrong with the settings at once, or the first thing that cannot be opened.
+    pub fn new(common: &Common, outside: &Outside, access: Access) -> Result<Self, Vec<Failure>> {
+        let one = |failure| vec![failure];
+        let (flag, at_home) = target_of_flags(common, outside).map_err(one)?;
+        let settings = match given(common.config.as_deref()) {
+            Some(file) => Settings::read(Path::new(file), outside.environment.home().as_deref())?,
+            None => at_home_settings(&at_home, common, outside)?,
+        };
+        let unsupported = unsupported(&settings, access);
+        if !unsupported.is_empty() {
+            return Err(unsupported);
+        }
+        let target = match (flag, &settings.repository.url) {
+            (Some(flag), _) => flag,
+            (None, Some(Location::Path(path))) if path.written == "." => Target::Around(path.path.clone()),
+            (None, Some(Location::Path(path))) => Target::Path(path.path.clone()),
+            (None, Some(Location::Url(url))) => Target::parse(url, &outside.working).map_err(one)?,
+            (None, None) => Target::Around(outside.working.clone()),
+        };
+        let branch = given(common.branch.as_deref()).unwrap_or(&settings.repository.branch).to_owned();
+        let (repository, stand_in) = open(&target, &settings, &branch, outside, access).map_err(one)?;
+        let now = clock(common, outside, access, &repository).map_err(one)?;
+        Ok(Self {
+            registries: Registries::new(registries(&settings, common.offline, outside)).map_err(one)?,
+            sources: sources(&settings, common),
+            observed: settings.observed.as_ref().map(|o| (shown(&o.path), o.path.clone())),
+            runtime: gather::runtime().map_err(one)?,
+            scope: scope(common, outside).map_err(one)?,
+            signer: signer(common, &settings, outside).map_err(one)?,
+            environment: outside.environment.clone(),
+            settings,
+            repository,
+            branch,
+            now,
+            foreseen: now > outside.clock,
+            _stand_in: stand_in,
+        })
+    }
+
+    /// For the stages. `allow_removals` is the flag's.
+    #[must_use]
+    pub fn setup(&self, access: Access, allow_removals: Option<usize>) -> Setup<'_> {
+        Setup {
+            repository: &self.repository,
+            branch: &self.branch,
+            sources: self.sources.clone(),
+            observed: self.observed.clone(),
+            registries: &self.registries,
+            runtime: &self.runtime,
+            gather: GatherOptions {
+                layer_types: self.settings.evidence.layer_media_types.clone(),
+                ..GatherOptions::default()
+            },
+            skip_evidence: false,
+            argocd_namespace: self.settings.argocd.namespace.to_string(),
+            require_observation: self.settings.argocd.require_observation,
+            signer: match access {
+                Access::Read => None,
+                Access::Write => self.signer.as_ref(),
+            },
+            options: Options {
+                scope: self.scope.clone(),
+                max_removals: self.settings.limits.max_removals,
+                allow_removals,
+                max_promotions: self.settings.limits.max_promotions,
+            },
+            records: true,
+            now: self.now,
+            foreseen: self.foreseen,
+        }
+    }
+
+    /// The instant that everything is decided for.
+    #[must_use]
+    pub fn now(&self) -> Time {
+        self.now
+    }
+
+    /// What is written, of all that is read.
+    #[must_use]
+    pub fn scope(&self) -> &Scope {
+        &self.scope
+    }
+
+    /// Who commits.
+    #[must_use]
+    pub fn identity(&self) -> Identity {
+        let author = self.settings.repository.author.as_ref();
+        let settings = Given { name: author.map(|a| a.name.clone()), email: author.map(|a| a.email.clone()) };
+        Identity::resolve(&Given::default(), &self.environment, &settings, &self.repository)
+    }
+
+    /// The repository and its branch as a person would name them.
+    #[must_use]
+    pub fn place(&self) -> String {
+        format!("{} {}", self.repository.name(), self.branch)
+    }
+}
+
+/// An empty variable counts as none.
+fn given(text: Option<&str>) -> Option<&str> {
+    text.filter(|t| !t.is_empty())
+}
+
+/// The repository that `--repo` names, and the one whose root may hold the settings.
+fn target_of_flags(common: &Common, outside: &Outside) -> Result<(Option<Target>, Target), Failure> {
+    let flag = given(common.repo.as_deref()).map(|text| Target::parse(text, &outside.working)).transpose()?;
+    let home = flag.clone().unwrap_or_else(|| Target::Around(outside.working.clone()));
+    Ok((flag, home))
+}
+
+/// The settings in the root of the GitOps repository: a file of the checkout, or of the branch's commit
+/// where there are no files.
+fn at_home_settings(target: &Target, common: &Common, outside: &Outside) -> Result<Settings, Vec<Failure>> {
+    let home = outside.environment.home();
+    let folder = match target {
+        Target::Around(folder) => match git::around(folder, &outside.environment) {
+            Some(around) => match around.root {
+                Some(root) => root,
+                None => return committed_settings(target, common, outside),
+            },
+            // Opening the repository itself will say why; without one, this folder may hold settings that name it.
+            None => folder.clone(),
+        },
+        Target::Path(path) if path.join(".git").exists() => path.clone(),
+        Target::Path(path) if !path.exists() => return Ok(Settings::default()),
+        Target::Path(_) | Target::Url(_) => return committed_settings(target, common, outside),
+    };
+    let file = shorter(&folder.join(settings::FILE), &outside.working);
+    if file.is_file() { Settings::read(&file, home.as_deref()) } else { Ok(Settings::default()) }
+}
+
+/// Settings from a commit have no folder that paths could be relative to.
+fn committed_settings(target: &Target, common: &Common, outside: &Outside) -> Result<Settings, Vec<Failure>> {
+    let branch = given(common.branch.as_deref()).unwrap_or("main");
+    let one = |failure| vec![failure];
+    let repository = Repository::open(target, options(outside, false, branch)).map_err(one)?;
+    let snapshot = repository.snapshot(branch).map_err(one)?;
+    let name = format!("{}:{}", snapshot.name(), settings::FILE);
+    let unread = |lost: crate::files::Unreadable| {
+        vec![Failure::new(Kind::Repository, "unreadable", lost.why).at(At::file(name.clone()))]
+    };
+    let Some(bytes) = snapshot.read(settings::FILE).map_err(unread)? else { return Ok(Settings::default()) };
+    let settings = Settings::parse(&bytes, &name, Path::new(""), outside.environment.home().as_deref())?;
+    let relative: Vec<Failure> = paths(&settings)
+        .into_iter()
+        .filter(|path| path.path.is_relative())
+        .map(|path| {
+            let cause = format!("{:?} is a path in a commit, where there are no files", path.written);
+            Failure::input("relative-path", cause)
+                .at(At::file(name.clone()))
+                .hint("run in a checkout, or name a settings file with --config")
+        })
+        .collect();
+    if relative.is_empty() { Ok(settings) } else { Err(relative) }
+}
+
+/// Every path that settings name.
+fn paths(settings: &Settings) -> Vec<&FilePath> {
+    let sources = settings.sources.iter().filter_map(|source| match source {
+        settings::Source::Path { path, .. } => Some(path),
+        settings::Source::Cluster { .. } => None,
+    });
+    let registries = settings.registries.values().flat_map(|r| r.layout.iter().chain(&r.ca_file));
+    let url = settings.repository.url.iter().filter_map(|url| match url {
+        Location::Path(path) => Some(path),
+        Location::Url(_) => None,
+    });
+    sources
+        .chain(&settings.observed)
+        .chain(registries)
+        .chain(url)
+        .chain(&settings.signing_key_file)
+        .chain(&settings.evidence.cache_dir)
+        .collect()
+}
+
+/// What the settings ask for and this build cannot do yet.
+fn unsupported(settings: &Settings, access: Access) -> Vec<Failure> {
+    let mut all = Vec::new();
+    let mut no = |field: &str, what: &str, hint: &str| {
+        let cause = format!("this build cannot {what} yet, and does not pass over what is configured");
+        all.push(Failure::input("unsupported", cause).of("the settings").field(field).hint(hint));
+    };
+    if settings.sources.iter().any(|s| matches!(s, settings::Source::Cluster { .. })) {
+        no("sources.cluster", "read a cluster", "dump its objects into a folder: kubectl get … -o yaml");
+    }
+    if settings.repository.sign_commits.is_some() && access == Access::Write {
+        no("repository.signCommits", "sign commits", "take it out; records are signed with signing.keyFile");
+    }
+    all
+}
+
+/// `--at`, or the clock. What is written is of no time ahead of the clock, and of a past one only in a
+/// repository on this machine (`promotion.md`, "Clocks lie").
+fn clock(
+    common: &Common,
+    outside: &Outside,
+    access: Access,
+    repository: &Repository,
+) -> Result<Time, Failure> {
+    let Some(at) = common.at else { return Ok(outside.clock) };
+    let wrong = |cause: &str| Failure::new(Kind::Usage, "at", cause).of("--at");
+    match access {
+        Access::Read => Ok(at),
+        Access::Write if at > outside.clock => {
+            Err(wrong("it is ahead of the clock").hint("expedite plan --at foresees"))
+        }
+        Access::Write if repository.is_remote() => {
+            Err(wrong("what is written over the network is of the clock's time"))
+        }
+        Access::Write => Ok(at),
+    }
+}
+
+fn options(outside: &Outside, create: bool, branch: &str) -> git::Options {
+    git::Options {
+        create,
+        branch: Some(branch.to_owned()),
+        environment: outside.environment.clone(),
+        working: Some(outside.working.clone()),
+        ..git::Options::default()
+    }
+}
+
+fn open(
+    target: &Target,
+    settings: &Settings,
+    branch: &str,
+    outside: &Outside,
+    access: Access,
+) -> Result<(Repository, Option<tempfile::TempDir>), Failure> {
+    let create = settings.repository.create;
+    let absent = match target {
+        Target::Path(path) => {
+            !path.exists() || path.read_dir().is_ok_and(|mut entries| entries.next().is_none())
+        }
+        Target::Around(_) | Target::Url(_) => false,
+    };
+    if access == Access::Read && create && absent {
+        let folder = tempfile::tempdir().map_err(|error| {
+            Failure::new(Kind::Repository, "temporary", format!("making a temporary folder: {error}"))
+        })?;
+        let stand_in = Target::Path(folder.path().join("empty.git"));
+        return Ok((Repository::open(&stand_in, options(outside, true, branch))?, Some(folder)));
+    }
+    Ok((Repository::open(target, options(outside, create, branch))?, None))
+}
+
+fn registries(settings: &Settings, offline: bool, outside: &Outside) -> RegistriesConfig {
+    let hosts = settings.registries.iter().map(|(host, registry)| {
+        let config = HostConfig {
+            plain_http: registry.plain_http,
+            mirror: registry.mirror.clone(),
+            layout: registry.layout.as_ref().map(|p| p.path.clone()),
+            ca_file: registry.ca_file.as_ref().map(|p| p.path.clone()),
+            concurrency: registry.concurrency,
+        };
+        (host.clone(), config)
+    });
+    RegistriesConfig {
+        hosts: hosts.collect(),
+        cache_dir: settings.evidence.cache_dir.as_ref().map(|p| p.path.clone()),
+        offline,
+        environment: registry::Environment::from_vars(|name| {
+            outside.environment.path(name).map(PathBuf::into_os_string)
+        }),
+        ..RegistriesConfig::default()
+    }
+}
+
+fn sources(settings: &Settings, common: &Common) -> Vec<Source> {
+    let from: Vec<&str> = common.from.iter().map(String::as_str).filter(|f| !f.is_empty()).collect();
+    let flags = from.iter().map(|written| Source {
+        name: format!("path:{written}").into(),
+        place: SourcePlace::Folder(shown(Path::new(written)), PathBuf::from(written)),
+        kinds: None,
+        namespaces: None,
+    });
+    let all: Vec<Source> =
+        if from.is_empty() { settings.sources.iter().filter_map(source).collect() } else { flags.collect() };
+    if all.is_empty() {
+        let name = Arc::from("repository");
+        return vec![Source { name, place: SourcePlace::Repository, kinds: None, namespaces: None }];
+    }
+    all
+}
+
+fn source(from: &settings::Source) -> Option<Source> {
+    match from {
+        settings::Source::Path { path, kinds, namespaces } => Some(Source {
+            name: from.name().into(),
+            place: SourcePlace::Folder(shown(&path.path), path.path.clone()),
+            kinds: kinds.clone(),
+            namespaces: namespaces.clone(),
+        }),
+        // Refused before.
+        settings::Source::Cluster { .. } => None,
+    }
+}
+
+/// A path as a message names it, without `./` inside.
+fn shown(path: &Path) -> String {
+    path.components().collect::<PathBuf>().display().to_string()
+}
+
+/// Relative to the working directory, where it lies below it.
+fn shorter(path: &Path, working: &Path) -> PathBuf {
+    let inside = working.canonicalize().ok().zip(path.canonicalize().ok());
+    match inside.as_ref().and_then(|(working, path)| path.strip_prefix(working).ok()) {
+        Some(relative) => relative.to_owned(),
+        None => path.to_owned(),
+    }
+}
+
+fn scope(common: &Common, outside: &Outside) -> Result<Scope, Failure> {
+    let only = common.only.iter().map(|order| named(order, common)).collect::<Result<_, _>>()?;
+    Ok(Scope {
+        namespaces: common.namespace.iter().cloned().collect(),
+        selector: common.selector.clone(),
+        only,
+        shard: match common.shard {
+            Some(shard) => Some(shard),
+            None => job_shard(&outside.environment)?,
+        },
+    })
+}
+
+/// The part of an Indexed Job: its index comes from Kubernetes, its count from the Job's author.
+fn job_shard(environment: &Environment) -> Result<Option<Shard>, Failure> {
+    let Some(count) = environment.get("JOB_COMPLETION_COUNT") else { return Ok(None) };
+    let index = environment.get("JOB_COMPLETION_INDEX").unwrap_or_default();
+    Shard::parse(&format!("{index}/{count}")).map(Some).map_err(|error| {
+        Failure::new(Kind::Usage, "shard", error.to_string())
+            .of("JOB_COMPLETION_INDEX and JOB_COMPLETION_COUNT")
+    })
+}
+
+/// The Order that an argument names.
+///
+/// # Errors
+/// It names no namespace, and `-n` does not name one.
+pub fn named(order: &OrderArg, common: &Common) -> Result<OrderRef, Failure> {
+    let namespace = match (&order.namespace, &common.namespace[..]) {
+        (Some(namespace), _) | (None, [namespace]) => namespace.clone(),
+        (None, _) => {
+            return Err(Failure::new(Kind::Usage, "namespace", "its namespace is not given")
+                .of(format!("Order {order}"))
+                .hint(format!("write <namespace>/{}, or give one -n", order.name)));
+        }
+    };
+    Ok(OrderRef { namespace, name: order.name.clone() })
+}
+
+/// The Order that an argument names; a bare name will do where only one of `known` has it.
+///
+/// # Errors
+/// The name alone is of several Orders.
+pub fn found<'a>(
+    order: &OrderArg,
+    common: &Common,
+    known: impl Iterator<Item = &'a OrderRef>,
+) -> Result<OrderRef, Failure> {
+    if order.namespace.is_some() || !common.namespace.is_empty() {
+        return named(order, common);
+    }
+    let same = |name: &OrderName| *name == order.name;
+    let mut candidates: Vec<&OrderRef> = known.filter(|k| same(&k.name)).collect();
+    candidates.sort();
+    candidates.dedup();
+    match &candidates[..] {
+        [one] => Ok((*one).clone()),
+        [] => Err(no_such_order(&order.to_string())),
+        many => {
+            let names: Vec<String> = many.iter().map(ToString::to_string).collect();
+            Err(Failure::new(Kind::Usage, "namespace", format!("it could be {}", names.join(" or ")))
+                .of(format!("Order {order}")))
+        }
+    }
+}
+
+/// An Order that was asked for is not there.
+pub fn no_such_order(name: &str) -> Failure {
+    Failure::new(Kind::SaysNo, "no-such-order", "there is no Order of this name")
+        .of(format!("Order {name}"))
+        .hint("expedite get orders lists them")
+}
+
+/// `--signer`, else the key of `--key` (a file, or the PEM itself, as CI keeps it), else the settings' key file.
+fn signer(common: &Common, settings: &Settings, outside: &Outside) -> Result<Option<Signer>, Failure> {
+    if let Some(command) = given(common.signer.as_deref()) {
+        return Signer::from_command(command).map(Some);
+    }
+    // An empty password is a password.
+    let is_password = |(name, _): &(&OsStr, &OsStr)| *name == "COSIGN_PASSWORD";
+    let password = outside.environment.iter().find(is_password).and_then(|(_, value)| value.to_str());
+    let path = match (given(common.key.as_deref()), &settings.signing_key_file) {
+        (Some(pem), _) if pem.trim_start().starts_with("-----BEGIN ") => {
+            return Signer::from_pem(pem, password).map(Some);
+        }
+        (Some(path), _) => PathBuf::from(path),
+        (None, Some(path)) => path.path.clone(),
+        (None, None) => return Ok(None),
+    };
+    let at = || At::file(shown(&path));
+    let pem = std::fs::read_to_string(&path).map_err(|error| {
+        Failure::input("signing-key", format!("cannot read it: {error}")).of("the signing key").at(at())
+    })?;
+    Signer::from_pem(&pem, password).map(Some).map_err(|failure| failure.at(at()))
+}
