@@ -492,37 +492,6 @@ mod proof_of_upstream {
 
     const GATES: &str = "upstream: [{order: staging/podinfo, soak: 1h}]";
 
-    /// Signs what history says, as the run does.
-    fn records(sim: &mut Sim, of: &str) {
-        let serving = sim.serving(of).unwrap();
-        let mut serving = (*serving).clone();
-        let order_of = order(of);
-        let history = serving.status.history.clone();
-        let order_says = json!({"namespace": order_of.namespace, "name": order_of.name});
-        for (at, entry) in serving.status.history.iter_mut().enumerate() {
-            let preparation = json!({"namespace": order_of.namespace, "name": entry.preparation_name});
-            let before = history[at + 1..].iter().find(|e| e.promoted_time != entry.promoted_time);
-            let promotion = json!({
-                "order": order_says, "environment": entry.environment, "preparation": preparation,
-                "baseDigest": entry.base_digest, "promotedTime": entry.promoted_time,
-                "previous": before.map(|e| json!({"preparation": e.preparation_name, "digest": e.digest})),
-            });
-            let bundle = sim.sign(&order_of, "promotion", entry.digest, promotion);
-            entry.promotion_record = Some(bundle);
-            if let Some(since) = entry.first_healthy_time {
-                let degraded = entry.ended_reason == Some(Ended::Degraded);
-                let deployment = json!({
-                    "order": order_says, "environment": entry.environment, "preparation": preparation,
-                    "promotionRecord": {"digest": bundle}, "firstHealthyTime": since,
-                    "endedTime": entry.ended_time.filter(|_| degraded),
-                    "endedReason": entry.ended_reason.filter(|_| degraded),
-                });
-                entry.deployment_record = Some(sim.sign(&order_of, "deployment", entry.digest, deployment));
-            }
-        }
-        sim.put_serving(&order_of, serving);
-    }
-
     /// Staging ran p1 for two hours, seen healthy, with its records signed.
     fn soaked() -> Sim {
         let mut sim = chain(GATES);
@@ -540,7 +509,7 @@ mod proof_of_upstream {
     #[test]
     fn signed_records_pass_and_are_named() {
         let mut sim = soaked();
-        records(&mut sim, STAGING);
+        sim.sign_history(STAGING);
         let plan = sim.run();
         assert_eq!(sim.deployed(SHOP).as_deref(), Some("p1"), "{:?}", row(&plan, SHOP).verdicts);
         let evidence = &gate(&plan, SHOP, GateName::Upstream).evidence;
@@ -576,7 +545,7 @@ mod proof_of_upstream {
         ];
         for (what, forge) in forgeries {
             let mut sim = soaked();
-            records(&mut sim, STAGING);
+            sim.sign_history(STAGING);
             // Nobody has seen it since: only the claim speaks for it.
             sim.world.applications = None;
             let mut serving = (*sim.serving(STAGING).unwrap()).clone();
@@ -622,7 +591,7 @@ mod proof_of_upstream {
         sim.preparation(STAGING, "p2", 2);
         sim.run();
         assert_eq!(sim.deployed(STAGING).as_deref(), Some("p2"));
-        records(&mut sim, STAGING);
+        sim.sign_history(STAGING);
         sim.promote(SHOP, "p1");
         let plan = sim.run();
         assert_eq!(sim.deployed(SHOP).as_deref(), Some("p1"), "{:?}", row(&plan, SHOP).verdicts);
@@ -636,7 +605,7 @@ mod proof_of_upstream {
     #[test]
     fn a_degraded_end_that_the_repository_forgot_is_on_the_artifact() {
         let mut sim = soaked();
-        records(&mut sim, STAGING);
+        sim.sign_history(STAGING);
         let entry = sim.serving(STAGING).unwrap().status.history[0].clone();
         let says = json!({
             "order": {"namespace": "staging", "name": "podinfo"}, "environment": "dev",
@@ -654,7 +623,7 @@ mod proof_of_upstream {
     #[test]
     fn ran_here_before_is_proven_too() {
         let mut sim = soaked();
-        records(&mut sim, STAGING);
+        sim.sign_history(STAGING);
         sim.run();
         assert_eq!(sim.deployed(SHOP).as_deref(), Some("p1"));
         sim.order(SHOP, "{environment: production, promotion: {mode: Manual, upstream: [{order: staging/podinfo, soak: 1h}]}}");

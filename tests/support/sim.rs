@@ -13,6 +13,7 @@ use expedite::model::kitchen::Role;
 use expedite::model::meta::Meta;
 use expedite::model::naming::*;
 use expedite::model::plan::*;
+use expedite::model::reason::Ended;
 use expedite::model::serving::{Requested, Serving, ServingSpec};
 use expedite::model::time::{Span, Time};
 use expedite::model::world::*;
@@ -304,6 +305,38 @@ impl Sim {
         let bundle = proof.blob;
         self.signed.insert(RecordAsk { order: order.clone(), bundle, artifact }, proof);
         bundle
+    }
+
+    /// Signs what an Order's history says, as the runs that wrote it do.
+    pub fn sign_history(&mut self, of: &str) {
+        use serde_json::json;
+        let Some(serving) = self.serving(of) else { return };
+        let mut serving = (*serving).clone();
+        let of = order(of);
+        let history = serving.status.history.clone();
+        let order_says = json!({"namespace": of.namespace, "name": of.name});
+        for (at, entry) in serving.status.history.iter_mut().enumerate() {
+            let preparation = json!({"namespace": of.namespace, "name": entry.preparation_name});
+            let before = history[at + 1..].iter().find(|e| e.promoted_time != entry.promoted_time);
+            let promotion = json!({
+                "order": order_says, "environment": entry.environment, "preparation": preparation,
+                "baseDigest": entry.base_digest, "promotedTime": entry.promoted_time,
+                "previous": before.map(|e| json!({"preparation": e.preparation_name, "digest": e.digest})),
+            });
+            let bundle = self.sign(&of, "promotion", entry.digest, promotion);
+            entry.promotion_record = Some(bundle);
+            if let Some(since) = entry.first_healthy_time {
+                let degraded = entry.ended_reason == Some(Ended::Degraded);
+                let deployment = json!({
+                    "order": order_says, "environment": entry.environment, "preparation": preparation,
+                    "promotionRecord": {"digest": bundle}, "firstHealthyTime": since,
+                    "endedTime": entry.ended_time.filter(|_| degraded),
+                    "endedReason": entry.ended_reason.filter(|_| degraded),
+                });
+                entry.deployment_record = Some(self.sign(&of, "deployment", entry.digest, deployment));
+            }
+        }
+        self.put(&of, serving);
     }
 
     /// Attaches every seal that the plan asks for, as the run does.
