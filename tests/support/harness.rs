@@ -65,6 +65,11 @@ impl Place {
         place
     }
 
+    /// The place's folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
     /// `name` in this place.
     pub fn path(&self, name: &str) -> PathBuf {
         self.root.join(name)
