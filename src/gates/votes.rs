@@ -19,15 +19,20 @@ use crate::model::order::ApprovalPolicy;
 use crate::model::reason::Vote;
 use crate::model::serving::{VOTES, VoteStatus};
 use crate::model::time::{SKEW, Time};
+use sha2::{Digest as _, Sha256};
 use ssh_key::PublicKey;
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex};
 
 /// Who may vote, and how a vote is authenticated: the Kitchen's word, read once per run.
 #[derive(Debug, Clone, Default)]
 pub struct Electorate {
     trust: ApprovalTrust,
     known: BTreeMap<(String, String), Known>,
+    /// Signatures that were verified already: a gate is asked several times in a run, and a signature over
+    /// given bytes by given keys verifies or not for good.
+    verified: Arc<Mutex<HashMap<[u8; 32], bool>>>,
     /// What is wrong with the Kitchen's list; each is already without effect.
     pub warnings: Vec<String>,
 }
@@ -81,7 +86,25 @@ impl Electorate {
         for known in known.values_mut() {
             known.keys.retain(|k| !shared.contains(&k.fingerprint(ssh_key::HashAlg::Sha256).to_string()));
         }
-        Self { trust, known, warnings }
+        Self { trust, known, verified: Arc::default(), warnings }
+    }
+
+    /// Whether `signature` is over `message` by a key of this approver.
+    fn is_signed(&self, known: &Known, who: &(String, String), signature: &str, message: &[u8]) -> bool {
+        let mut hash = Sha256::new();
+        for part in [who.0.as_bytes(), who.1.as_bytes(), message, signature.as_bytes()] {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        let key: [u8; 32] = hash.finalize().into();
+        let remembered = self.verified.lock().ok().and_then(|all| all.get(&key).copied());
+        remembered.unwrap_or_else(|| {
+            let verifies = ssh_vote::verify(signature, message, &known.keys).is_ok();
+            if let Ok(mut all) = self.verified.lock() {
+                all.insert(key, verifies);
+            }
+            verifies
+        })
     }
 
     /// How votes are authenticated.
@@ -307,7 +330,8 @@ fn authentic(question: &Question, electorate: &Electorate, cast: &Cast) -> Resul
     match electorate.trust {
         ApprovalTrust::Cluster | ApprovalTrust::Repository => Ok(()),
         ApprovalTrust::Signed => {
-            let known = electorate.known.get(&identity(&cast.vote.approver)).ok_or(Vote::NotEligible)?;
+            let who = identity(&cast.vote.approver);
+            let known = electorate.known.get(&who).ok_or(Vote::NotEligible)?;
             let signature = cast.vote.signature.as_deref().filter(|s| !s.trim().is_empty());
             let signature = signature.ok_or(Vote::SignatureMissing)?;
             let message = ssh_vote::bytes(
@@ -317,7 +341,11 @@ fn authentic(question: &Question, electorate: &Electorate, cast: &Cast) -> Resul
                 cast.vote.decision,
                 cast.vote.submitted_time,
             );
-            ssh_vote::verify(signature, &message, &known.keys).map(|_| ()).map_err(|_| Vote::SignatureInvalid)
+            if electorate.is_signed(known, &who, signature, &message) {
+                Ok(())
+            } else {
+                Err(Vote::SignatureInvalid)
+            }
         }
     }
 }
