@@ -10,6 +10,7 @@ pub mod open;
 pub mod removal;
 pub mod status;
 
+use crate::error::Failure;
 use crate::gates::{self, Context};
 use crate::model::evidence::Facts;
 use crate::model::id::ClusterName;
@@ -69,6 +70,8 @@ pub fn plan(
         }
     }
     notices.extend(facts.warnings.iter().cloned());
+    let approvers = context.electorate.warnings.iter();
+    notices.extend(approvers.map(|w| Failure::input("approver", w.clone()).field("spec.approvers")));
     Plan { at: context.now, head: gitops.head.clone(), rows, guard, problems, notices }
 }
 
@@ -109,16 +112,14 @@ fn row(
             None
         }
     };
+    let warnings = warnings(case, &decision, &serving, facts, context);
     let mut errors = case.errors.clone();
     if let Presence::Unreadable(why) = &case.presence
         && errors.is_empty()
     {
         errors.push(
-            crate::error::Failure::input(
-                "order-unreadable",
-                format!("{why}; everything of it is left as it is"),
-            )
-            .of(case.what()),
+            Failure::input("order-unreadable", format!("{why}; everything of it is left as it is"))
+                .of(case.what()),
         );
     }
     Row {
@@ -130,11 +131,37 @@ fn row(
         verdicts,
         decision,
         errors,
-        warnings: case.warnings.clone(),
+        warnings,
         serving,
         applications,
         seal,
     }
+}
+
+/// The Order's own, what its votes warn of, and a rise of what scanners find in what is deployed.
+fn warnings(
+    case: &Case,
+    decision: &Decision,
+    serving: &ServingPlan,
+    facts: &Facts,
+    context: &Context,
+) -> Vec<Failure> {
+    let mut all = case.warnings.clone();
+    if case.candidate.is_some() && matches!(decision, Decision::Hold | Decision::Promote(_)) {
+        let tally = gates::approvals::assess(case, facts, context).tally;
+        all.extend(tally.warnings.into_iter().map(|w| Failure::input("vote", w).of(case.what())));
+    }
+    let before = case.serving.as_ref().and_then(|s| s.status.deployed_vulnerabilities.as_ref());
+    if let (Some(before), ServingPlan::Write(state)) = (before, serving)
+        && !matches!(decision, Decision::Promote(_))
+        && let Some(now) = &state.status.deployed_vulnerabilities
+        && let Some(risen) = gates::rescan::risen(&before.counts(), &now.counts())
+    {
+        let cause =
+            format!("vulnerabilities of what is deployed rose by the scan of {}: {risen}", now.scanned_time);
+        all.push(Failure::input("vulnerabilities-rose", cause).of(case.what()));
+    }
+    all
 }
 
 fn decision(case: &Case, verdicts: &[Verdict]) -> Decision {

@@ -13,6 +13,7 @@ pub mod opt_in;
 pub mod policy;
 pub mod proof;
 pub mod ready;
+pub mod rescan;
 pub mod soak;
 pub mod ssh_vote;
 pub mod upstream;
@@ -23,7 +24,7 @@ pub mod window;
 use crate::model::evidence::{ArtifactFacts, Ask, Claim, Facts, RecordAsk};
 use crate::model::id::{Artifact, Digest};
 use crate::model::kitchen::KitchenSpec;
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 use crate::model::verdict::{GateName, Verdict};
 use crate::resolve::Case;
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,6 +90,8 @@ pub struct Context {
     pub require_observation: bool,
     /// Whether the repository keeps signed records; without (`--no-records`) history is taken at its word.
     pub records: bool,
+    /// `evidence.rescan`, where a key is trusted for scans: how often those of what is deployed are looked at.
+    pub rescan: Option<Span>,
     /// `now` is ahead of the real clock: what is healthy is taken to have stayed so until then.
     pub foreseen: bool,
     /// Who may vote.
@@ -109,6 +112,7 @@ impl Context {
             argocd_namespace: "argocd".into(),
             require_observation: false,
             records: true,
+            rescan: None,
             foreseen: false,
             electorate: Arc::new(electorate),
         }
@@ -121,7 +125,7 @@ impl Context {
 pub fn asks(cases: &[Case], context: &Context) -> Vec<Ask> {
     let mut all: BTreeMap<Artifact, BTreeSet<Claim>> = BTreeMap::new();
     for case in cases {
-        for (artifact, claim) in claims(case, context) {
+        for (artifact, claim) in claims(case, context).into_iter().chain(deployed_scans(case, context)) {
             all.entry(artifact).or_default().insert(claim);
         }
     }
@@ -144,6 +148,12 @@ pub fn record_asks(cases: &[Case], context: &Context) -> BTreeSet<RecordAsk> {
         }
     }
     all
+}
+
+fn deployed_scans(case: &Case, context: &Context) -> Option<(Artifact, Claim)> {
+    let (every, deployed) = (context.rescan?, case.deployed.as_ref()?);
+    rescan::is_due(&deployed.artifact.digest, every, context.now)
+        .then(|| (deployed.artifact.clone(), Claim::Scans))
 }
 
 fn claims(case: &Case, context: &Context) -> Vec<(Artifact, Claim)> {

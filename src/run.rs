@@ -22,9 +22,9 @@ use crate::load::{self, Input, OURS, Observed};
 use crate::model::evidence::{ArtifactFacts, Ask, Claim, Facts};
 use crate::model::id::{Artifact, CommitId, Namespace};
 use crate::model::kind;
-use crate::model::kitchen::KitchenSpec;
+use crate::model::kitchen::{KitchenSpec, Role};
 use crate::model::plan::Plan;
-use crate::model::time::Time;
+use crate::model::time::{Span, Time};
 use crate::model::world::{GitOps, World};
 use crate::render::{self, Rendered};
 use crate::resolve::{self, Case};
@@ -82,6 +82,8 @@ pub struct Setup<'a> {
     pub signer: Option<&'a Signer>,
     /// Whether history must be proven by signed records; not with `--no-records`.
     pub records: bool,
+    /// `evidence.rescan`: how often scans of what is deployed are looked at again.
+    pub rescan: Span,
     /// Limits and scope.
     pub options: Options,
     /// The run's clock.
@@ -160,6 +162,7 @@ pub fn decide(
         require_observation: setup.require_observation,
         records: setup.records,
         foreseen: setup.foreseen,
+        rescan: ring.state().usable.contains(&Role::Scans).then_some(setup.rescan),
         ..Context::new(setup.now, world.kitchen.as_ref().map(|k| &k.object.spec))
     };
     let asks = gates::asks(&cases, &context);

@@ -231,6 +231,7 @@ impl Chain {
             options: Options::default(),
             now,
             foreseen: false,
+            rescan: expedite::model::time::Span::of_seconds(86_400),
         };
         let writing = Writing { identity: &identity, tries: 3, check: false };
         let ran = run::run(&setup, &writing, &mut |_| {}).unwrap_or_else(|(failure, _)| panic!("{failure}"));

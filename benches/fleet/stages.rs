@@ -146,6 +146,7 @@ impl Fleet {
             options: Options::default(),
             now: now(),
             foreseen: false,
+            rescan: expedite::model::time::Span::of_seconds(86_400),
         };
         let writing = Writing { identity: &identity, tries: 1, check: false };
         let ran = run::run(&setup, &writing, &mut |_| {}).unwrap_or_else(|(failure, _)| panic!("{failure}"));

@@ -139,6 +139,7 @@ impl Opened {
             records: true,
             now: self.now,
             foreseen: self.foreseen,
+            rescan: self.settings.evidence.rescan,
         }
     }
 

@@ -3,14 +3,16 @@
 
 use super::applications::OPT_IN_REQUIRED;
 use crate::gates::approvals::{self, Assessment};
-use crate::gates::{self, Context};
+use crate::gates::{self, Context, rescan};
 use crate::model::evidence::Facts;
 use crate::model::id::{Artifact, PreparationName};
 use crate::model::meta::Condition;
 use crate::model::order::Mode;
 use crate::model::plan::{ApplicationAction, ApplicationPlan, Decision};
 use crate::model::reason::{Approved, Ready, Verified};
-use crate::model::serving::{ApprovalStatus, ClusterStatus, Deployed, Queued, ServingStatus, VerifiedStatus};
+use crate::model::serving::{
+    ApprovalStatus, ClusterStatus, Deployed, DeployedVulnerabilities, Queued, ServingStatus, VerifiedStatus,
+};
 use crate::model::verdict::{GateName, Verdict};
 use crate::resolve::observe::{self, Health};
 use crate::resolve::{Case, PINNED, history};
@@ -38,6 +40,7 @@ pub fn status(
     target(&mut new, &old, case, decision, verdicts, context);
     new.queued = queued(&old, case, decision, verdicts, context);
     new.clusters = clusters(case, &old, applications);
+    new.deployed_vulnerabilities = vulnerabilities(case, &old, decision, facts, context);
     let (verified, kept) = verified(case, &old, facts, context);
     new.verified = kept;
     let assessed = case.candidate.as_ref().map(|_| approvals::assess(case, facts, context));
@@ -270,6 +273,31 @@ fn nothing_yet(case: &Case) -> String {
     match case.mode {
         Mode::Manual => "nothing was promoted yet".into(),
         Mode::Automatic => "there is no Ready Preparation yet".into(),
+    }
+}
+
+/// The newest scan of what is deployed after this run; one of another artifact does not stay.
+fn vulnerabilities(
+    case: &Case,
+    old: &ServingStatus,
+    decision: &Decision,
+    facts: &Facts,
+    context: &Context,
+) -> Option<DeployedVulnerabilities> {
+    let before = old.deployed_vulnerabilities.clone();
+    let (artifact, before) = match (decision, &case.candidate, &case.deployed) {
+        (Decision::Promote(_), Some(candidate), _) => {
+            let same = old.deployed_digest == Some(candidate.artifact.digest);
+            (&candidate.artifact, before.filter(|_| same))
+        }
+        (_, _, Some(deployed)) => (&deployed.artifact, before),
+        (_, _, None) => return None,
+    };
+    let found = rescan::newest(facts, artifact, context.now);
+    match (found, before) {
+        (Some(found), Some(before)) if found.scanned_time < before.scanned_time => Some(before),
+        (Some(found), _) => Some(found),
+        (None, before) => before,
     }
 }
 

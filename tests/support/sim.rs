@@ -51,6 +51,8 @@ pub struct Sim {
     pub records: bool,
     /// `now` is ahead of the real clock.
     pub foreseen: bool,
+    /// How often scans of what is deployed are looked at.
+    pub rescan: Option<Span>,
     /// Attestations, scans and seals, by artifact, beside what is simply proven.
     pub extra: BTreeMap<Digest, ArtifactFacts>,
     /// What every provenance lists among what the artifact was made from.
@@ -75,6 +77,7 @@ impl Default for Sim {
             asked: 0,
             records: false,
             foreseen: false,
+            rescan: None,
             extra: BTreeMap::new(),
             dependencies: BTreeSet::new(),
             attached: BTreeMap::new(),
@@ -215,6 +218,7 @@ impl Sim {
             trust: Some(self.trust),
             records: self.records,
             foreseen: self.foreseen,
+            rescan: self.rescan,
             ..Context::new(self.now, kitchen)
         }
     }
