@@ -79,6 +79,10 @@ pub struct Common {
     #[arg(long, value_name = "COMMAND", global = true, env = "EXPEDITE_SIGNER", hide_env_values = true, help_heading = SIGN)]
     pub signer: Option<String>,
 
+    /// Keep no signed records: history is taken at its word, and every plan says so
+    #[arg(long, global = true, env = "EXPEDITE_NO_RECORDS", value_parser = FalseyValueParser::new(), help_heading = SIGN)]
+    pub no_records: bool,
+
     /// Only Orders in this namespace; may be given again
     #[arg(short, long, value_name = "NAMESPACE", global = true, value_parser = Namespace::parse, value_delimiter = ',', help_heading = SCOPE)]
     pub namespace: Vec<Namespace>,
@@ -201,6 +205,14 @@ Examples:
 Examples:
   expedite explain shop/podinfo")]
     Explain(Explain),
+
+    /// List promotions that wait for a person: review, then promote
+    #[command(after_help = "\
+Examples:
+  expedite open                                        what anybody can do something about
+  expedite open --as ann                               what Ann can: Review, then Promote
+  expedite open -n shop -o json")]
+    Open(Open),
 }
 
 /// `init`.
@@ -370,6 +382,17 @@ pub struct Explain {
     /// NAMESPACE/NAME, or NAME
     #[arg(value_name = "ORDER", value_parser = OrderArg::parse)]
     pub order: OrderArg,
+    /// How it is printed
+    #[arg(short, long, value_enum, default_value_t = TableFormat::Table)]
+    pub output: TableFormat,
+}
+
+/// `open`.
+#[derive(Debug, Args)]
+pub struct Open {
+    /// As seen by this person: username or subject of a Kitchen approver [default: anybody]
+    #[arg(long = "as", value_name = "USER")]
+    pub viewer: Option<String>,
     /// How it is printed
     #[arg(short, long, value_enum, default_value_t = TableFormat::Table)]
     pub output: TableFormat,

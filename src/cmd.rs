@@ -4,6 +4,7 @@ mod explain;
 mod get;
 mod init;
 mod intent;
+mod open;
 mod plan;
 mod render;
 mod run;
@@ -28,6 +29,7 @@ pub fn dispatch(cli: &Cli, outside: &Outside, output: &mut Output) -> u8 {
         Verb::Rollback(args) => intent::rollback(common, args, outside, output).map(unchanged),
         Verb::Get(args) => get::run(common, args, outside, output).map(unchanged),
         Verb::Explain(args) => explain::run(common, args, outside, output).map(unchanged),
+        Verb::Open(args) => open::run(common, args, outside, output).map(unchanged),
     };
     let changes = match done {
         Ok(changes) => changes,

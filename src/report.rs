@@ -9,6 +9,7 @@ pub mod get;
 pub mod github;
 pub mod json_v1;
 pub mod markdown;
+pub mod open;
 pub mod output;
 pub mod plan;
 #[cfg(test)]

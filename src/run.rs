@@ -102,6 +102,8 @@ pub struct Decided {
     pub gitops: GitOps,
     /// One per Order.
     pub cases: Vec<Case>,
+    /// What the gates were asked with.
+    pub context: Context,
     /// What the registries proved.
     pub facts: Facts,
     /// What would be done, and why.
@@ -173,7 +175,7 @@ pub fn decide(
     facts.records = records::read(gates::record_asks(&cases, &context), &snapshot, &ring);
     let mut plan = decide::plan(&cases, &facts, &world, &gitops, &context, &setup.options);
     problems::refine(&mut plan, &|file| read_named(setup, &snapshot, file));
-    let records = records::sign_all(&mut plan, &cases, &gitops, setup.signer)?;
+    let records = records::sign_all(&mut plan, &cases, &gitops, setup.signer.filter(|_| setup.records))?;
     let mut rendered = render::files(&plan, &gitops, &setup.argocd_namespace);
     for (order, changes) in records {
         if !rendered.failures.iter().any(|(failed, _)| *failed == order) {
@@ -181,7 +183,7 @@ pub fn decide(
         }
     }
     without_clashes(&snapshot, &plan, &mut rendered)?;
-    Ok(Decided { snapshot, world, gitops, cases, facts, plan, rendered })
+    Ok(Decided { snapshot, world, gitops, cases, context, facts, plan, rendered })
 }
 
 fn world(setup: &Setup<'_>, snapshot: &Snapshot) -> World {

@@ -30,9 +30,10 @@ pub fn run(
     let Some(row) = view.plan.rows.iter().find(|row| row.order == order) else {
         return Err(one(setup::no_such_order(&order.to_string())));
     };
+    let more = shown.explained(&order);
     output.result(&match args.output {
-        TableFormat::Table | TableFormat::Wide => explain::text(&view, row),
-        TableFormat::Json => json_v1::explanation(&view, row),
+        TableFormat::Table | TableFormat::Wide => explain::text(&view, row, &more),
+        TableFormat::Json => json_v1::explain::explanation(&view, row, &more),
     });
     for failure in view.plan.problems.iter().chain(&row.errors) {
         output.error(failure);

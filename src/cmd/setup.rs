@@ -61,6 +61,7 @@ pub struct Opened {
     now: Time,
     /// `now` is ahead of the real clock.
     foreseen: bool,
+    no_records: bool,
     signer: Option<Signer>,
     /// Stands in for a repository that is not there yet.
     _stand_in: Option<tempfile::TempDir>,
@@ -105,6 +106,7 @@ impl Opened {
             branch,
             now,
             foreseen: now > outside.clock,
+            no_records: common.no_records,
             _stand_in: stand_in,
         })
     }
@@ -136,7 +138,7 @@ impl Opened {
                 allow_removals,
                 max_promotions: self.settings.limits.max_promotions,
             },
-            records: true,
+            records: !self.no_records,
             now: self.now,
             foreseen: self.foreseen,
             rescan: self.settings.evidence.rescan,

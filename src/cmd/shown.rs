@@ -1,8 +1,10 @@
 //! What was decided, as a report speaks of it; the same for every verb that decides.
 
 use crate::cmd::setup::Opened;
+use crate::decide::forecast::explained;
 use crate::error::{At, Failure, Kind};
-use crate::model::plan::{Decision, Plan, Row, ServingPlan};
+use crate::model::id::OrderRef;
+use crate::model::plan::{Decision, Explained, Plan, Row, ServingPlan};
 use crate::model::world::GitOps;
 use crate::report::view::{Drift, View, Written};
 use crate::report::{Output, github, markdown};
@@ -50,6 +52,13 @@ impl Shown {
             drift: &self.drift,
             written: self.written.as_ref(),
         }
+    }
+
+    /// What is known of one Order besides its row.
+    #[must_use]
+    pub fn explained(&self, order: &OrderRef) -> Explained {
+        let Decided { cases, facts, context, .. } = &self.decided;
+        explained(cases, order, facts, context)
     }
 
     /// What was decided.

@@ -9,10 +9,11 @@ use crate::gates::{self, Context, approvals};
 use crate::model::calendar::{Calendar, Open};
 use crate::model::evidence::Facts;
 use crate::model::id::OrderRef;
-use crate::model::plan::Forecast;
+use crate::model::plan::{Explained, Forecast};
 use crate::model::time::Time;
 use crate::model::verdict::{For, GateName, Outcome, Verdict};
 use crate::resolve::Case;
+use crate::resolve::observe::{self, Health};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -102,6 +103,32 @@ impl<'a> Forecasts<'a> {
         });
         let time = upstream.max().map_or(at, |time| time.max(at));
         Forecast::NotBefore { time: opening(case, time), gate, message }
+    }
+}
+
+/// What `explain` tells of an Order besides its row.
+#[must_use]
+pub fn explained(cases: &[Case], order: &OrderRef, facts: &Facts, context: &Context) -> Explained {
+    let Ok(index) = cases.binary_search_by(|case| case.order.cmp(order)) else { return Explained::default() };
+    let case = &cases[index];
+    let health = case.deployed.as_ref().zip(case.serving.as_ref()).map(|(deployed, serving)| {
+        observe::deployed(deployed, &serving.status.history, case.seen.as_deref(), context.now)
+    });
+    Explained {
+        forecast: Forecasts::new(cases, facts, context).of(order),
+        observed: health.map(|health| match health {
+            Health::NotObserved => "nobody looked at its Applications".to_owned(),
+            Health::Degraded { why, .. } => format!("degraded: {why}"),
+            Health::Deploying { why } => format!("not yet healthy: {why}"),
+            Health::Deployed { now: Some(steady) } => {
+                format!("healthy since {}, looked at {}", steady.since, steady.reconciled)
+            }
+            Health::Deployed { now: None } => "healthy before, and on its way now".to_owned(),
+        }),
+        votes: match case.candidate {
+            Some(_) => approvals::assess(case, facts, context).tally.votes,
+            None => Vec::new(),
+        },
     }
 }
 

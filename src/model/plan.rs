@@ -228,6 +228,17 @@ pub enum Forecast {
     },
 }
 
+/// What `explain` knows of an Order besides its row.
+#[derive(Debug, Clone, Default)]
+pub struct Explained {
+    /// When the candidate can deploy.
+    pub forecast: Option<Forecast>,
+    /// What the Applications say now, in Argo CD's own words: never committed.
+    pub observed: Option<String>,
+    /// Every vote on the candidate, judged.
+    pub votes: Vec<VoteStatus>,
+}
+
 /// A promotion that somebody can do something about (`open`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenPromotion {

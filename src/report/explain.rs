@@ -1,6 +1,9 @@
 //! One Order in full: what it deploys, what could be promoted, and every gate's answer with its evidence.
 
-use crate::model::plan::Row;
+use crate::model::approval::Ballot;
+use crate::model::plan::{Explained, Forecast, Row};
+use crate::model::serving::VoteStatus;
+use crate::model::time::Time;
 use crate::model::verdict::Verdict;
 use crate::report::escape;
 use crate::report::plan::{headline, mode};
@@ -8,7 +11,7 @@ use crate::report::view::{self, View};
 
 /// The explanation as lines of text.
 #[must_use]
-pub fn text(view: &View<'_>, row: &Row) -> String {
+pub fn text(view: &View<'_>, row: &Row, more: &Explained) -> String {
     let mut out = String::new();
     let mut line = |text: String| {
         out.push_str(escape::line(&text).trim_end());
@@ -27,7 +30,13 @@ pub fn text(view: &View<'_>, row: &Row) -> String {
     line(format!("  deployed     {deployed}"));
     let candidate =
         row.candidate.as_ref().map_or_else(none, |c| format!("{} {}", c.name, c.artifact.oci_ref()));
+    if let Some(observed) = &more.observed {
+        line(format!("  observed     {observed}"));
+    }
     line(format!("  candidate    {candidate}"));
+    if let Some(forecast) = &more.forecast {
+        line(format!("  promotes     {}", promotes(forecast, view.plan.at)));
+    }
     for (number, verdict) in row.verdicts.iter().enumerate() {
         if number == 0 {
             line(String::new());
@@ -36,6 +45,13 @@ pub fn text(view: &View<'_>, row: &Row) -> String {
         for evidence in evidence(verdict) {
             line(format!("             {evidence}"));
         }
+    }
+    for (number, vote) in more.votes.iter().enumerate() {
+        if number == 0 {
+            line(String::new());
+            line("  votes".to_owned());
+        }
+        line(format!("    {}", told(vote)));
     }
     let problems: Vec<String> = row
         .errors
@@ -48,6 +64,28 @@ pub fn text(view: &View<'_>, row: &Row) -> String {
         problems.into_iter().for_each(line);
     }
     out
+}
+
+/// When, or what has to come first.
+fn promotes(forecast: &Forecast, now: Time) -> String {
+    match forecast {
+        Forecast::At(time) if *time <= now => "by the next run".to_owned(),
+        Forecast::At(time) => format!("by any run from {time} on, if nothing changes"),
+        Forecast::NotBefore { time, gate, .. } if *time <= now => format!("once {gate} passes"),
+        Forecast::NotBefore { time, gate, .. } => format!("once {gate} passes, and not before {time}"),
+        Forecast::Never { gate, .. } => format!("never as things are: {gate} needs another input"),
+    }
+}
+
+fn told(vote: &VoteStatus) -> String {
+    let decision = match vote.decision {
+        Ballot::Approve => "approves",
+        Ballot::Reject => "rejects",
+    };
+    let who =
+        if vote.approver.username.is_empty() { &vote.approver.subject } else { &vote.approver.username };
+    let comment = vote.comment.as_ref().map(|c| format!(": {c}")).unwrap_or_default();
+    format!("{who} {decision} at {} ({}, {}){comment}", vote.submitted_time, vote.name, vote.reason)
 }
 
 fn evidence(verdict: &Verdict) -> impl Iterator<Item = String> {

@@ -2,7 +2,9 @@
 //! removed; another meaning needs another version. Its structs are its own, so that a change inside the
 //! product cannot change it unseen.
 
+pub mod explain;
 pub mod get;
+pub mod open;
 
 use crate::error;
 use crate::files::Change;
@@ -255,27 +257,6 @@ pub fn plan(view: &View<'_>) -> String {
         }),
         problems: view.plan.problems.iter().map(failure).collect(),
         warnings: view.plan.notices.iter().map(failure).collect(),
-    })
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "camelCase")]
-struct Explanation {
-    api_version: &'static str,
-    kind: &'static str,
-    at: String,
-    #[serde(flatten)]
-    order: Order,
-}
-
-/// Kind `Explanation`: one Order's row.
-#[must_use]
-pub fn explanation(view: &View<'_>, row: &model::Row) -> String {
-    print(&Explanation {
-        api_version: API_VERSION,
-        kind: "Explanation",
-        at: view.plan.at.to_string(),
-        order: order(view, row),
     })
 }
 

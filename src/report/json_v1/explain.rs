@@ -1,0 +1,97 @@
+//! Kind `Explanation`: one Order's row, and what is known of it besides.
+
+use super::{API_VERSION, Order, order, print};
+use crate::model::approval::Ballot;
+use crate::model::plan as model;
+use crate::model::serving::VoteStatus;
+use crate::report::view::View;
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Explanation {
+    api_version: &'static str,
+    kind: &'static str,
+    at: String,
+    #[serde(flatten)]
+    order: Order,
+    /// What the Applications say now; null where nothing is deployed.
+    observed: Option<String>,
+    /// Null without a candidate.
+    forecast: Option<Forecast>,
+    /// On the candidate.
+    votes: Vec<Vote>,
+}
+
+/// When the candidate can deploy.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Forecast {
+    /// `At`, `NotBefore` or `Never`.
+    kind: &'static str,
+    /// RFC 3339; not of `Never`.
+    time: Option<String>,
+    /// The gate that has to pass first; not of `At`.
+    gate: Option<&'static str>,
+    /// Its message; not of `At`.
+    message: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Vote {
+    name: String,
+    issuer: String,
+    subject: String,
+    username: String,
+    decision: &'static str,
+    digest: String,
+    submitted_time: String,
+    counted: bool,
+    reason: &'static str,
+    comment: Option<String>,
+}
+
+/// The document.
+#[must_use]
+pub fn explanation(view: &View<'_>, row: &model::Row, more: &model::Explained) -> String {
+    print(&Explanation {
+        api_version: API_VERSION,
+        kind: "Explanation",
+        at: view.plan.at.to_string(),
+        order: order(view, row),
+        observed: more.observed.clone(),
+        forecast: more.forecast.as_ref().map(forecast),
+        votes: more.votes.iter().map(vote).collect(),
+    })
+}
+
+fn forecast(forecast: &model::Forecast) -> Forecast {
+    let (kind, time, held) = match forecast {
+        model::Forecast::At(time) => ("At", Some(*time), None),
+        model::Forecast::NotBefore { time, gate, message } => {
+            ("NotBefore", Some(*time), Some((*gate, message.clone())))
+        }
+        model::Forecast::Never { gate, message } => ("Never", None, Some((*gate, message.clone()))),
+    };
+    let (gate, message) = held.map(|(gate, message)| (gate.as_str(), message)).unzip();
+    Forecast { kind, time: time.map(|t| t.to_string()), gate, message }
+}
+
+fn vote(vote: &VoteStatus) -> Vote {
+    Vote {
+        name: vote.name.clone(),
+        issuer: vote.approver.issuer.clone(),
+        subject: vote.approver.subject.clone(),
+        username: vote.approver.username.clone(),
+        decision: match vote.decision {
+            Ballot::Approve => "Approve",
+            Ballot::Reject => "Reject",
+        },
+        digest: vote.digest.to_string(),
+        submitted_time: vote.submitted_time.to_string(),
+        counted: vote.counted,
+        reason: vote.reason.as_str(),
+        comment: vote.comment.clone(),
+    }
+}

@@ -1,0 +1,61 @@
+//! Kind `OpenPromotions`: what somebody can do something about.
+
+use super::{API_VERSION, print};
+use crate::model::plan::{OpenPromotion, Step};
+use crate::model::time::Time;
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OpenPromotions<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    at: String,
+    /// As whom; null: anybody.
+    viewer: Option<&'a str>,
+    items: Vec<Item<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Item<'a> {
+    namespace: &'a str,
+    name: &'a str,
+    environment: Option<&'a str>,
+    preparation_name: &'a str,
+    digest: String,
+    /// `Review`, `Promote` or `Wait`.
+    step: &'static str,
+    /// What it waits for; of `Wait`.
+    message: Option<&'a str>,
+}
+
+/// The document.
+#[must_use]
+pub fn open(items: &[OpenPromotion], viewer: Option<&str>, at: Time) -> String {
+    print(&OpenPromotions {
+        api_version: API_VERSION,
+        kind: "OpenPromotions",
+        at: at.to_string(),
+        viewer,
+        items: items
+            .iter()
+            .map(|open| {
+                let (step, message) = match &open.step {
+                    Step::Review => ("Review", None),
+                    Step::Promote => ("Promote", None),
+                    Step::Waits(message) => ("Wait", Some(message.as_str())),
+                };
+                Item {
+                    namespace: open.order.namespace.as_str(),
+                    name: open.order.name.as_str(),
+                    environment: open.environment.as_ref().map(|e| e.as_str()),
+                    preparation_name: open.preparation.as_str(),
+                    digest: open.digest.to_string(),
+                    step,
+                    message,
+                }
+            })
+            .collect(),
+    })
+}
