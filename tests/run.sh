@@ -63,4 +63,4 @@ else
     absent "cargo-deny $deny could not be installed"
 fi
 
-step cargo test "${profile[@]}"
+step cargo test "${profile[@]}" --no-fail-fast

@@ -199,11 +199,12 @@ impl CommandLine {
             .join()
             .map_err(|_| failed("reading its answer failed".into()))?
             .map_err(|e| failed(format!("reading its answer: {e}")))?;
-        if !status.success() {
-            return Err(failed(format!("it ended with {status}")));
-        }
+        // First, because a command whose pipe is closed while it prints ends by the signal of that.
         if bytes.len() as u64 > COMMAND_ANSWER {
             return Err(failed(format!("it printed more than {COMMAND_ANSWER} bytes")));
+        }
+        if !status.success() {
+            return Err(failed(format!("it ended with {status}")));
         }
         Ok(bytes)
     }
