@@ -112,6 +112,9 @@ fn admit(value: &Value, order: &OrderRef, state: &ServingState) -> Result<(), (V
 /// The file is broken, or written so that it cannot be edited in place; it names the line. Nothing is to be written then.
 pub fn update(file: &ServingFile, state: &ServingState) -> Result<String, Failure> {
     let serving = file.serving.as_ref().map_err(Clone::clone)?;
+    if serving.status == state.status && serving.spec.preparation_name == state.preparation_name {
+        return Ok(file.text.to_string());
+    }
     let edit = Edit::of(&file.text, &file.path)?;
     let status = status::merge(&edit.raw_status(), &typed(&serving.status)?, &typed(&state.status)?);
     edit.preparation(text_of(state.preparation_name.as_ref()))?.status(status).finish()
