@@ -86,6 +86,30 @@ pub fn files(plan: &Plan, gitops: &GitOps, argocd_namespace: &str) -> Rendered {
     rendered
 }
 
+/// The opted-in Applications that a plan would take over, and that hold something which would be lost: by
+/// path, what. Whoever decides holds their Clusters then.
+#[must_use]
+pub fn losses(plan: &Plan, gitops: &GitOps) -> BTreeMap<String, String> {
+    let taken = plan.rows.iter().flat_map(|row| &row.applications).filter_map(|application| {
+        let ApplicationAction::Pin(pin) = &application.action else { return None };
+        let file = gitops.applications.get(&application.path)?;
+        (file.owner.as_ref() != Some(&pin.order)).then_some((&application.path, pin, file))
+    });
+    let mut template = None;
+    let mut losses = BTreeMap::new();
+    for (path, pin, file) in taken {
+        let template =
+            template.get_or_insert_with(|| application::template(gitops.application_template.as_deref()));
+        // A template that fails is said by `files`, for every Order that it fails.
+        if let Ok(template) = template
+            && let Ok(Err(lost)) = application::takeover(template, &file.text, path, pin)
+        {
+            losses.insert(path.clone(), application::loses(&lost));
+        }
+    }
+    losses
+}
+
 /// One Order's files.
 #[derive(Debug, Default)]
 struct Files {

@@ -155,8 +155,8 @@ pub fn decide(
     known: &mut Known,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Decided, Failure> {
-    let Read { snapshot, gitops, world } = read(setup, progress)?;
-    let cases = resolve::cases(&world, &gitops, &setup.argocd_namespace);
+    let Read { snapshot, mut gitops, world } = read(setup, progress)?;
+    let mut cases = resolve::cases(&world, &gitops, &setup.argocd_namespace);
     let ring = KeyRing::read(world.kitchen.as_ref().map_or(&KitchenSpec::default(), |k| &k.object.spec));
     let context = Context {
         trust: ring.state().fingerprint,
@@ -174,6 +174,12 @@ pub fn decide(
     let mut facts = facts(setup, &ring, asks, known);
     facts.records = records::read(gates::record_asks(&cases, &context), &snapshot, &ring);
     let mut plan = decide::plan(&cases, &facts, &world, &gitops, &context, &setup.options);
+    // What taking an Application over would lose is known once it is rendered; then its Cluster is held.
+    gitops.losses = render::losses(&plan, &gitops);
+    if !gitops.losses.is_empty() {
+        cases = resolve::cases(&world, &gitops, &setup.argocd_namespace);
+        plan = decide::plan(&cases, &facts, &world, &gitops, &context, &setup.options);
+    }
     problems::refine(&mut plan, &|file| read_named(setup, &snapshot, file));
     let records = records::sign_all(&mut plan, &cases, &gitops, setup.signer.filter(|_| setup.records))?;
     let mut rendered = render::files(&plan, &gitops, &setup.argocd_namespace);

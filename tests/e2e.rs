@@ -27,6 +27,8 @@ mod intent;
 mod removal;
 #[path = "e2e/shop.rs"]
 mod shop;
+#[path = "e2e/takeover.rs"]
+mod takeover;
 
 use harness::{Place, Said};
 use std::collections::BTreeMap;

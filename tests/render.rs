@@ -642,3 +642,37 @@ fn every_application_of_a_fleet_fits_the_crd() {
         }
     }
 }
+
+#[test]
+fn b71_what_a_takeover_would_lose_is_known_before_anything_is_decided() {
+    let commented = EXISTING.replace("kind: Application\n", "kind: Application # ours since 2021\n");
+    let pin = pin("shop/podinfo", "eu-1", "a");
+    let plan = plan(vec![row("shop/podinfo", ServingPlan::Keep, vec![pinned(pin)])]);
+    let losses = |text: &str, owner| {
+        expedite::render::losses(&plan, &pins::repository(&[(PODINFO_PATH, text, owner)]))
+    };
+    assert_eq!(
+        losses(&commented, None)[PODINFO_PATH],
+        "taking it over would lose the comment in line 2; remove that from the file, or put it into templates/application.yaml"
+    );
+    assert!(losses(EXISTING, None).is_empty());
+    assert!(
+        losses(&format!("{PODINFO}# mine\n"), Some("shop/podinfo")).is_empty(),
+        "ours is restored, not taken over"
+    );
+}
+
+#[test]
+fn b77_finalizers_of_an_application_that_only_the_cluster_has_come_into_its_file() {
+    for found in [vec![], vec!["example.com/mine".to_owned()]] {
+        let pin = Pin { found_finalizers: Some(found.clone()), ..pin("shop/podinfo", "eu-1", "a") };
+        let rendered = run(vec![pin.clone()]);
+        let text = written(&rendered, PODINFO_PATH);
+        let value: Value = serde_yaml::from_str(text).unwrap();
+        let finalizers = value["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+        assert_eq!(finalizers, found);
+        // Once it is ours, nobody looks at the cluster for them any more.
+        let ours = pins::repository(&[(PODINFO_PATH, text, Some("shop/podinfo"))]);
+        assert!(run_on(&ours, vec![Pin { found_finalizers: None, ..pin }]).changes.is_empty());
+    }
+}

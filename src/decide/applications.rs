@@ -8,7 +8,7 @@ use crate::model::plan::{ApplicationAction, ApplicationPlan, Decision, Pin};
 use crate::model::reason::Verified;
 use crate::model::serving::ClusterStatus;
 use crate::resolve::place::{Held, Place, normal_server};
-use crate::resolve::slot::Slot;
+use crate::resolve::slot::{Consent, Slot};
 use crate::resolve::{Case, DeployedNow, PINNED};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -92,6 +92,10 @@ fn pin(
         server: slot.cluster.server.clone(),
         name: slot.name.clone(),
         argocd_namespace: context.argocd_namespace.clone(),
+        found_finalizers: match (&slot.consent, &slot.observed) {
+            (Consent::OptedIn, Some(live)) => Some(live.metadata.finalizers.clone()),
+            (Consent::OptedIn | Consent::Ours | Consent::Free { .. } | Consent::Refused(_), _) => None,
+        },
     }))
 }
 

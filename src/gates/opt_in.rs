@@ -21,6 +21,12 @@ pub fn ask(_case: &Case) -> Vec<(Artifact, Claim)> {
 /// # Errors
 /// The full message: Application, annotation, found and wanted.
 pub fn admits(slot: &Slot, context: &Context) -> Result<&'static str, String> {
+    if slot.observed.as_ref().is_some_and(|live| live.metadata.deletion_timestamp.is_some()) {
+        return Err(format!(
+            "Application {} is being deleted; it is not written before it is gone",
+            slot.name
+        ));
+    }
     match &slot.consent {
         Consent::Ours => Ok("created"),
         Consent::Free { observed: true } => Ok("created"),

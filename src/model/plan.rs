@@ -203,6 +203,9 @@ pub struct Pin {
     pub name: ApplicationName,
     /// Argo CD's namespace.
     pub argocd_namespace: String,
+    /// Finalizers of an opted-in Application that only the cluster has: its file gets them as they are,
+    /// whatever `on_delete` says (`gitops-repo.md`, "Applications").
+    pub found_finalizers: Option<Vec<String>>,
 }
 
 /// When a waiting promotion can deploy, if nothing else changes.

@@ -117,6 +117,9 @@ pub struct GitOps {
     pub application_template: Option<String>,
     /// Text of `templates/serving.yaml`, where the repository has one.
     pub serving_template: Option<String>,
+    /// Opted-in Applications that cannot be taken over, by path, and what would be lost (set once `render` has
+    /// compared them with their rendering).
+    pub losses: BTreeMap<String, String>,
     /// SHA-256 (hex) of the records in `records/<namespace>/<order>/`, by Order; the bytes are read when needed.
     pub records: BTreeMap<OrderRef, BTreeSet<String>>,
     /// What is wrong below our folders.

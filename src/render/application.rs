@@ -194,6 +194,15 @@ pub fn takeover(
     Ok(Ok(rendered.text))
 }
 
+/// Says what taking an Application over would lose, and what to do.
+#[must_use]
+pub fn loses(fields: &[String]) -> String {
+    format!(
+        "taking it over would lose {}; remove that from the file, or put it into {TEMPLATE}",
+        fields.join(", ")
+    )
+}
+
 /// What is deployed is ours to say; everything else that a person put there must come out of the rendering.
 const PINNED: [&str; 3] = ["spec.source.repoURL", "spec.source.targetRevision", "spec.source.path"];
 

@@ -36,7 +36,8 @@ pub fn pinned(
 ) -> Result<Outcome, Failure> {
     let before = status.and_then(|s| recorded(pin, s));
     let Some(file) = existing else {
-        let rendered = application::render(template, pin, &Keep::default())?;
+        let rendered =
+            application::render(template, pin, &Keep { finalizers: pin.found_finalizers.clone() })?;
         application::check(&rendered.text, &rendered.value, path)?;
         // Recorded as deployed with exactly these values, and not there: someone removed it.
         return Ok(Outcome { write: Some(rendered.text), drift: before.is_some_and(|old| &old == pin) });
@@ -108,8 +109,6 @@ fn take_over(template: &Template, pin: &Pin, path: &str, file: &ApplicationFile)
         return Err(refused("foreign-application", "an Application that is not ours stands here".into())
             .hint(format!("to give it to this Order, annotate it with {ALLOWED_ORDER}: {order}")));
     }
-    application::takeover(template, &file.text, path, pin)?.map_err(|fields| {
-        refused("takeover", format!("it is opted in, and taking it over would lose {}", fields.join(", ")))
-            .hint("remove them from the file, or put them into templates/application.yaml")
-    })
+    application::takeover(template, &file.text, path, pin)?
+        .map_err(|fields| refused("takeover", format!("it is opted in, but {}", application::loses(&fields))))
 }

@@ -104,6 +104,7 @@ pub fn pinned(row: &Row, cluster: &str) -> ApplicationPlan {
         server: "https://eu-1.example".into(),
         name: application.clone(),
         argocd_namespace: "argocd".into(),
+        found_finalizers: None,
     };
     applied(&row.order, cluster, ApplicationAction::Pin(Arc::new(pin)))
 }

@@ -76,7 +76,10 @@ fn consent(
         return Consent::Ours;
     }
     if let Some(file) = gitops.applications.get(path) {
-        return in_git(file, path, name, order);
+        return match (in_git(file, path, name, order), gitops.losses.get(path)) {
+            (Consent::OptedIn, Some(lost)) => Consent::Refused(format!("{path} is opted in, but {lost}")),
+            (consent, _) => consent,
+        };
     }
     let elsewhere = gitops
         .applications

@@ -35,6 +35,7 @@ pub fn pin(order: &str, cluster: &str, content: &str) -> Pin {
         server: format!("https://{cluster}.example:6443"),
         name: application_name(&order, &cluster).unwrap(),
         argocd_namespace: "argocd".into(),
+        found_finalizers: None,
         cluster,
         order,
     }
