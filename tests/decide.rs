@@ -467,3 +467,69 @@ fn a_rename_hands_the_workload_over() {
     sim.run();
     assert_eq!(sim.pinned("shop/podinfo").len(), 0);
 }
+
+#[test]
+fn an_application_that_is_being_deleted_is_not_written() {
+    let mut sim = shop(AUTOMATIC);
+    sim.preparation("shop/podinfo", "p1", 1);
+    sim.run();
+    let p1 = digest("p1").to_string();
+    let live: std::collections::BTreeMap<_, _> = sim
+        .gitops
+        .applications
+        .values()
+        .map(|file| {
+            let mut application = (**file.application.as_ref().unwrap()).clone();
+            if application.spec.destination.server.as_deref() == Some("https://eu-1.example") {
+                application.metadata.deletion_timestamp = Some(sim.now);
+            }
+            (("argocd".to_owned(), application.metadata.name.clone()), loaded(application, "live"))
+        })
+        .collect();
+    assert_eq!(live.len(), 2);
+    sim.world.applications = Some(live);
+    sim.preparation("shop/podinfo", "p2", 2);
+    sim.later(10);
+    sim.run();
+    let p2 = digest("p2").to_string();
+    assert_eq!(
+        sim.pinned("shop/podinfo"),
+        [("https://eu-1.example".into(), p1), ("https://us-1.example".into(), p2.clone())]
+    );
+    let held = sim.serving("shop/podinfo").unwrap();
+    let eu = held.status.clusters.iter().find(|c| c.name.as_str() == "eu-1").unwrap();
+    assert!(eu.message.contains("is being deleted"), "{eu:?}");
+    // Once it is gone, it gets what is deployed.
+    sim.world
+        .applications
+        .as_mut()
+        .unwrap()
+        .retain(|_, live| live.object.metadata.deletion_timestamp.is_none());
+    sim.later(10);
+    sim.run();
+    assert!(sim.pinned("shop/podinfo").iter().all(|(_, digest)| *digest == p2));
+}
+
+#[test]
+fn the_finalizers_of_an_opted_in_application_come_along() {
+    let mut sim = shop(AUTOMATIC);
+    sim.preparation("shop/podinfo", "p1", 1);
+    let plan = sim.plan();
+    let pins = |plan: &Plan| -> Vec<std::sync::Arc<Pin>> {
+        let actions = row(plan).applications.iter().map(|a| &a.action);
+        actions
+            .filter_map(|a| if let ApplicationAction::Pin(pin) = a { Some(pin.clone()) } else { None })
+            .collect()
+    };
+    assert!(pins(&plan).iter().all(|pin| pin.found_finalizers.is_none()));
+    let mut live = (**file(&pins(&plan)[0]).application.as_ref().unwrap()).clone();
+    live.metadata.labels.clear();
+    live.metadata.annotations.insert("delivery.kokumi.dev/allowed-order".into(), "shop/podinfo".into());
+    live.metadata.finalizers = vec!["example.com/mine".into()];
+    let name = live.metadata.name.clone();
+    sim.world.applications = Some([(("argocd".to_owned(), name.clone()), loaded(live, "live"))].into());
+    let again = pins(&sim.plan());
+    let taken = again.iter().find(|pin| pin.name.as_str() == name).unwrap();
+    assert_eq!(taken.found_finalizers.as_deref(), Some(&["example.com/mine".to_owned()][..]));
+    assert_eq!(again.iter().filter(|pin| pin.found_finalizers.is_some()).count(), 1);
+}

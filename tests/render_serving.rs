@@ -461,6 +461,15 @@ fn what_cannot_be_edited_in_place_is_refused_by_line() {
 }
 
 #[test]
+fn a_status_is_written_whatever_style_the_spec_has() {
+    let text = "metadata: {name: podinfo, namespace: shop}\nspec: {orderName: podinfo, preparationName: podinfo-1}\n";
+    let new = updated(text, |next| next.status.target_preparation_name = Some(name("podinfo-1"))).unwrap();
+    assert_eq!(new, format!("{text}status:\n  targetPreparationName: podinfo-1\n"));
+    let refused = updated(text, |next| next.preparation_name = Some(name("podinfo-2"))).unwrap_err();
+    assert!(refused.contains("block style"), "{refused}");
+}
+
+#[test]
 fn a_template_of_the_user_is_held_to_its_order() {
     let with = |from: &str, to: &str| {
         assert!(serving::BUILT_IN.contains(from));

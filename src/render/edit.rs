@@ -82,6 +82,12 @@ impl<'a> Edit<'a> {
     /// It is not written on one line.
     pub fn preparation(self, name: &str) -> Result<Self, Failure> {
         const FIELD: &str = "spec.preparationName";
+        let written = self.root.entry("spec").and_then(|(_, spec)| spec.entry("preparationName"));
+        let found =
+            written.map(|(_, node)| if node.value().is_null() { "" } else { node.text().unwrap_or("[") });
+        if found == Some(name) {
+            return Ok(self);
+        }
         let spec = self.spec()?;
         let Some((key, value)) = spec.entry("preparationName") else {
             let Some((key, order)) = spec.entry("orderName") else {
@@ -91,12 +97,8 @@ impl<'a> Edit<'a> {
             let line = format!("{}preparationName: {}\n", " ".repeat(key.column), emit::scalar(name));
             return Ok(self.change(at..at, line, &["spec", "preparationName"], Value::from(name)));
         };
-        let Some(found) = value.text() else {
+        if value.text().is_none() {
             return Err(self.cannot(value, FIELD, "it must be a string"));
-        };
-        let found = if value.value().is_null() { "" } else { found };
-        if found == name {
-            return Ok(self);
         }
         let written = &self.text[value.start..value.end];
         let range = if written.is_empty() {
