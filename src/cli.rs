@@ -213,6 +213,21 @@ Examples:
   expedite open --as ann                               what Ann can: Review, then Promote
   expedite open -n shop -o json")]
     Open(Open),
+
+    /// Vote on a Preparation: show what it is, sign, write the vote's file
+    #[command(after_help = "\
+Examples:
+  expedite approve shop/podinfo --sign-key ~/.ssh/id_ed25519
+  expedite approve shop/podinfo podinfo-d7ce0c46a686 --reject --comment 'loses orders' --sign-key ~/.ssh/id_ed25519
+  expedite approve shop/podinfo --sign-key ~/.ssh/id_ed25519.pub    an agent or a security key signs")]
+    Approve(Approve),
+
+    /// Compare the objects inside two artifacts of an Order; values of Secrets are not shown
+    #[command(after_help = "\
+Examples:
+  expedite diff shop/podinfo                           what is deployed, and what could be promoted
+  expedite diff shop/podinfo podinfo-5f3a9d1c0b7e podinfo-d7ce0c46a686")]
+    Diff(Diff),
 }
 
 /// `init`.
@@ -396,6 +411,46 @@ pub struct Open {
     /// How it is printed
     #[arg(short, long, value_enum, default_value_t = TableFormat::Table)]
     pub output: TableFormat,
+}
+
+/// `approve`.
+#[derive(Debug, Args)]
+pub struct Approve {
+    /// NAMESPACE/NAME, or NAME
+    #[arg(value_name = "ORDER", value_parser = OrderArg::parse)]
+    pub order: OrderArg,
+    /// The Preparation [default: what could be promoted, else the newest]
+    #[arg(value_name = "PREPARATION", value_parser = PreparationName::parse)]
+    pub preparation: Option<PreparationName>,
+    /// Vote against it: a veto
+    #[arg(long)]
+    pub reject: bool,
+    /// Why, for people
+    #[arg(long, value_name = "TEXT")]
+    pub comment: Option<String>,
+    /// SSH key that signs the vote: the private key, or the .pub file of one that an agent holds
+    #[arg(long, value_name = "FILE", env = "EXPEDITE_SIGN_KEY", hide_env_values = true)]
+    pub sign_key: Option<PathBuf>,
+    /// Who votes, where votes are not signed: username or subject of a Kitchen approver
+    #[arg(long = "as", value_name = "USER")]
+    pub voter: Option<String>,
+    /// File to write; - prints it [default: approvals/ in the folder that the Preparation came from]
+    #[arg(short, long, value_name = "FILE")]
+    pub output: Option<PathBuf>,
+}
+
+/// `diff`.
+#[derive(Debug, Args)]
+pub struct Diff {
+    /// NAMESPACE/NAME, or NAME
+    #[arg(value_name = "ORDER", value_parser = OrderArg::parse)]
+    pub order: OrderArg,
+    /// From this Preparation [default: what is deployed]
+    #[arg(value_name = "FROM", value_parser = PreparationName::parse)]
+    pub from_preparation: Option<PreparationName>,
+    /// To this one [default: what could be promoted, else the newest]
+    #[arg(value_name = "TO", value_parser = PreparationName::parse)]
+    pub to_preparation: Option<PreparationName>,
 }
 
 /// An Order (or another namespaced object) as a person names it: `NAMESPACE/NAME`, or `NAME` where `-n`

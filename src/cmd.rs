@@ -1,5 +1,7 @@
 //! One file per verb: flags → settings → `run` → report. No decision is made here.
 
+mod approve;
+mod diff;
 mod explain;
 mod get;
 mod init;
@@ -30,6 +32,8 @@ pub fn dispatch(cli: &Cli, outside: &Outside, output: &mut Output) -> u8 {
         Verb::Get(args) => get::run(common, args, outside, output).map(unchanged),
         Verb::Explain(args) => explain::run(common, args, outside, output).map(unchanged),
         Verb::Open(args) => open::run(common, args, outside, output).map(unchanged),
+        Verb::Approve(args) => approve::run(common, args, outside, output).map(unchanged),
+        Verb::Diff(args) => diff::run(common, args, outside, output).map(unchanged),
     };
     let changes = match done {
         Ok(changes) => changes,

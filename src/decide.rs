@@ -4,6 +4,7 @@
 //! values pinned in the Serving, never from a Preparation that was edited or is gone.
 
 pub mod applications;
+pub mod ballot;
 pub mod forecast;
 pub mod intent;
 pub mod open;

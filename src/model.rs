@@ -17,6 +17,7 @@ pub mod plan;
 pub mod preparation;
 pub mod reason;
 pub mod scope;
+pub mod resource;
 pub mod serving;
 pub mod time;
 pub mod calendar;

@@ -2,6 +2,7 @@
 //!
 //! Knows nothing of how anything was done. Nothing here opens stdout or stderr.
 
+pub mod diff;
 pub mod escape;
 pub mod explain;
 pub mod failure;

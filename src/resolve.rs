@@ -176,6 +176,7 @@ pub fn cases(world: &World, gitops: &GitOps, argocd_namespace: &str) -> Vec<Case
     let places = place::Places::of(world);
     let mut preparations = by_order(world);
     let owned = owned(gitops);
+    let in_git = slot::named(gitops);
     let mut held_orders: BTreeMap<&OrderRef, Vec<&Failure>> = BTreeMap::new();
     let mut everything: Vec<Failure> = Vec::new();
     for problem in world.problems.iter().chain(&gitops.problems) {
@@ -225,7 +226,7 @@ pub fn cases(world: &World, gitops: &GitOps, argocd_namespace: &str) -> Vec<Case
             if let Some(loaded) = world.orders.get(order) {
                 read_order(&mut case, loaded, &places);
                 candidate::choose(&mut case, loaded, world);
-                slot::fill(&mut case, world, gitops, argocd_namespace);
+                slot::fill(&mut case, world, gitops, &in_git, argocd_namespace);
             }
             read_observed(&mut case, world, argocd_namespace);
             warn_of_stray_serving(&mut case, world);

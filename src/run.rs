@@ -1,6 +1,7 @@
 //! Calls every stage in order, and owns the two loops that repeat them: votes that were sealed and a branch
 //! that moved are read again and decided again. This is the table of contents; every stage's own file knows the rest.
 
+pub mod contents;
 pub mod intend;
 pub mod message;
 pub mod problems;

@@ -145,6 +145,17 @@ impl Opened {
         }
     }
 
+    /// The folder of a source, by its name; none for the repository itself.
+    #[must_use]
+    pub fn folder_of(&self, source: &str) -> Option<PathBuf> {
+        let found = self.sources.iter().find(|s| *s.name == *source)?;
+        match &found.place {
+            SourcePlace::Folder(_, path) if path.is_dir() => Some(path.clone()),
+            SourcePlace::Folder(_, path) => path.parent().map(Path::to_path_buf),
+            SourcePlace::Repository => None,
+        }
+    }
+
     /// The instant that everything is decided for.
     #[must_use]
     pub fn now(&self) -> Time {

@@ -11,7 +11,7 @@ use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::io::{self, Read};
-use std::path::{Component, Path};
+use std::path::Component;
 
 /// Layer media types that Argo CD unpacks without being told (its `--oci-layer-media-types`), Helm charts
 /// aside.
@@ -122,6 +122,27 @@ pub fn unpacks(media_type: &str, bytes: &[u8], decoded_cap: u64) -> Result<(), S
     }
 }
 
+/// The manifests at the top of a content layer: (file name, content), in the tar's order. `decoded_cap` as above.
+///
+/// # Errors
+/// Says why the layer does not unpack.
+pub fn manifests(media_type: &str, bytes: &[u8], decoded_cap: u64) -> Result<Vec<(String, Vec<u8>)>, String> {
+    let source: Box<dyn Read + '_> =
+        if media_type.ends_with("gzip") { Box::new(MultiGzDecoder::new(bytes)) } else { Box::new(bytes) };
+    let mut capped = Capped { source, left: decoded_cap, cap: decoded_cap };
+    let mut files = Vec::new();
+    walk(&mut capped, |path, is_manifest, entry| {
+        if is_manifest {
+            let mut content = Vec::new();
+            entry.read_to_end(&mut content)?;
+            files.push((path.to_owned(), content));
+        }
+        Ok(())
+    })
+    .map_err(|e| format!("its layer does not unpack: {e}"))?;
+    Ok(files)
+}
+
 #[derive(Default)]
 struct Found {
     manifests: u64,
@@ -130,25 +151,38 @@ struct Found {
 
 fn entries(source: &mut dyn Read) -> io::Result<Found> {
     let mut found = Found::default();
+    walk(source, |_, is_manifest, _| {
+        found.files += 1;
+        found.manifests += u64::from(is_manifest);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Calls `each` with every file: its path, whether it is a manifest at the top, and its content.
+fn walk(
+    source: &mut dyn Read,
+    mut each: impl FnMut(&str, bool, &mut dyn Read) -> io::Result<()>,
+) -> io::Result<()> {
     let mut archive = tar::Archive::new(source);
     for entry in archive.entries()? {
-        let entry = entry?;
-        let path = entry.path()?;
+        let mut entry = entry?;
+        let path = entry.path()?.into_owned();
         let parts: Vec<Component<'_>> = path.components().filter(|c| *c != Component::CurDir).collect();
         if !parts.iter().all(|c| matches!(c, Component::Normal(_))) {
             let path = clip(&path.to_string_lossy());
             return Err(io::Error::other(format!("{path:?} leaves the folder it is unpacked into")));
         }
         if entry.header().entry_type().is_file() {
-            found.files += 1;
-            let extension = Path::new(&*path).extension().and_then(|e| e.to_str());
-            let manifest = extension.is_some_and(|e| MANIFEST_FILES.contains(&e));
-            found.manifests += u64::from(parts.len() == 1 && manifest);
+            let extension = path.extension().and_then(|e| e.to_str());
+            let is_manifest = parts.len() == 1 && extension.is_some_and(|e| MANIFEST_FILES.contains(&e));
+            let name: Vec<_> = parts.iter().map(|c| c.as_os_str().to_string_lossy()).collect();
+            each(&name.join("/"), is_manifest, &mut entry)?;
         }
     }
     // What follows the last entry is part of the layer, too: a cut-off or damaged gzip stream shows here.
     io::copy(&mut archive.into_inner(), &mut io::sink())?;
-    Ok(found)
+    Ok(())
 }
 
 /// A reader that refuses to go past its cap.

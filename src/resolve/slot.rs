@@ -8,6 +8,7 @@ use crate::model::naming::{
     ALLOWED_ORDER, LABEL_SERVING, LABEL_SERVING_NAMESPACE, application_name, application_path,
 };
 use crate::model::world::{ApplicationFile, GitOps, World};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// An Order's Application on one Cluster.
@@ -41,8 +42,28 @@ pub enum Consent {
     Refused(String),
 }
 
+/// The repository's Application files by the name of what is in them, looked up once for all Orders.
+pub(super) type Named<'a> = BTreeMap<&'a str, Vec<(&'a str, &'a ApplicationFile)>>;
+
+/// Every Application file that reads as one, by the Application's name.
+pub(super) fn named(gitops: &GitOps) -> Named<'_> {
+    let mut all: Named<'_> = BTreeMap::new();
+    for (path, file) in &gitops.applications {
+        if let Ok(application) = &file.application {
+            all.entry(application.metadata.name.as_str()).or_default().push((path.as_str(), file));
+        }
+    }
+    all
+}
+
 /// Looks for each Cluster's Application, in git and among the observed.
-pub(super) fn fill(case: &mut Case, world: &World, gitops: &GitOps, argocd_namespace: &str) {
+pub(super) fn fill(
+    case: &mut Case,
+    world: &World,
+    gitops: &GitOps,
+    in_git: &Named<'_>,
+    argocd_namespace: &str,
+) {
     let Some(place) = case.place.clone() else { return };
     for cluster in &place.clusters {
         let name = match application_name(&case.order, &cluster.name) {
@@ -58,7 +79,9 @@ pub(super) fn fill(case: &mut Case, world: &World, gitops: &GitOps, argocd_names
             .as_ref()
             .and_then(|all| all.get(&(argocd_namespace.to_owned(), name.to_string())))
             .map(|loaded| loaded.object.clone());
-        let consent = consent(case, gitops, &path, &name, observed.as_deref(), world.applications.is_some());
+        let asked = world.applications.is_some();
+        let elsewhere = in_git.get(name.as_str()).and_then(|files| files.first()).copied();
+        let consent = consent(case, gitops, elsewhere, (&path, &name), observed.as_deref(), asked);
         case.slots.push(Slot { cluster: cluster.clone(), name, path, consent, observed });
     }
 }
@@ -66,8 +89,8 @@ pub(super) fn fill(case: &mut Case, world: &World, gitops: &GitOps, argocd_names
 fn consent(
     case: &Case,
     gitops: &GitOps,
-    path: &str,
-    name: &ApplicationName,
+    elsewhere: Option<(&str, &ApplicationFile)>,
+    (path, name): (&str, &ApplicationName),
     observed: Option<&Application>,
     asked: bool,
 ) -> Consent {
@@ -81,10 +104,6 @@ fn consent(
             (consent, _) => consent,
         };
     }
-    let elsewhere = gitops
-        .applications
-        .iter()
-        .find(|(_, file)| file.application.as_ref().is_ok_and(|a| a.metadata.name == name.as_str()));
     if let Some((other, file)) = elsewhere {
         let whose = file.owner.as_ref().map_or("nobody of ours".to_owned(), |o| format!("Order {o}"));
         return Consent::Refused(format!(

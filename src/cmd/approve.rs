@@ -1,0 +1,227 @@
+//! `approve`: shows exactly what is voted on, has it signed by the voter's own key, and writes the vote's file.
+
+use crate::cli::{Approve, Common};
+use crate::cmd::setup::{self, Access, Opened, Outside};
+use crate::cmd::{diff, one};
+use crate::decide::ballot::{self, Voter};
+use crate::error::{At, Failure, Kind};
+use crate::gates::{Context, ssh_vote};
+use crate::model::approval::Ballot;
+use crate::model::id::Digest;
+use crate::model::kitchen::{ApprovalTrust, KitchenSpec};
+use crate::model::naming::API_VERSION;
+use crate::model::world::Origin;
+use crate::report::{Output, escape};
+use crate::resolve;
+use crate::run;
+use crate::yaml::emit;
+use serde_json::json;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// Longest name of the vote's object, before its hash.
+const NAME: usize = 200;
+
+/// Judges, shows, signs, writes.
+///
+/// # Errors
+/// It is refused, the key does not sign, or the file cannot be written.
+pub fn run(
+    common: &Common,
+    args: &Approve,
+    outside: &Outside,
+    output: &mut Output,
+) -> Result<(), Vec<Failure>> {
+    let opened = Opened::new(common, outside, Access::Read)?;
+    let setup = opened.setup(Access::Read, None);
+    let read = run::read(&setup, &mut |text| output.progress(text)).map_err(one)?;
+    let cases = resolve::cases(&read.world, &read.gitops, &setup.argocd_namespace);
+    let order = setup::found(&args.order, common, cases.iter().map(|c| &c.order)).map_err(one)?;
+    let case = cases
+        .iter()
+        .find(|case| case.order == order)
+        .ok_or_else(|| one(setup::no_such_order(&order.to_string())))?;
+    let none = KitchenSpec::default();
+    let kitchen = read.world.kitchen.as_ref().map_or(&none, |k| &k.object.spec);
+    let context = Context::new(outside.clock, Some(kitchen));
+    let voter = voter(args, kitchen.approval_trust).map_err(one)?;
+    let vote =
+        ballot::vote(case, args.preparation.as_ref(), &voter, &kitchen.approvers, &context).map_err(one)?;
+    let decision = if args.reject { Ballot::Reject } else { Ballot::Approve };
+
+    // Whole seconds, as Kubernetes stores them: what is signed is what is read back.
+    let submitted = outside.clock.floor();
+    let candidate = &vote.candidate;
+    let mut shown = format!("{} {order}\n", ballot::word(decision));
+    let mut line = |name: &str, text: String| {
+        shown.push_str(&format!("  {name:<12} {}\n", escape::line(&text)));
+    };
+    line("preparation", candidate.name.to_string());
+    line("artifact", candidate.artifact.oci_ref());
+    line("environment", case.place.as_ref().map_or("<none>".to_owned(), |p| p.name.to_string()));
+    if let Some(message) = &candidate.commit_message {
+        line("message", message.lines().next().unwrap_or("").to_owned());
+    }
+    let deployed = case.deployed.as_ref();
+    line(
+        "deployed",
+        deployed.map_or("<none>".to_owned(), |d| format!("{} {}", d.preparation, d.artifact.digest)),
+    );
+    line(
+        "voter",
+        format!("{} ({} at {})", vote.approver.username, vote.approver.subject, vote.approver.issuer),
+    );
+    output.note(&shown);
+    match diff::between(&setup, deployed.map(|d| &d.artifact), &candidate.artifact) {
+        Ok(text) => output.note(&text),
+        Err(failure) => output
+            .warning(&failure.hint("what is inside cannot be shown; the digest above is what you vote on")),
+    }
+
+    let message =
+        ssh_vote::bytes(&order.namespace, &candidate.name, candidate.artifact.digest, decision, submitted);
+    let signature = match (&voter, &args.sign_key) {
+        (Voter::Key(key), Some(path)) => {
+            let signature = sign(path, &message).map_err(one)?;
+            ssh_vote::verify(&signature, &message, std::slice::from_ref(&**key)).map_err(|why| {
+                one(signing(path, format!("what ssh-keygen signed does not verify: {why}")))
+            })?;
+            Some(signature)
+        }
+        (Voter::Key(_) | Voter::Name(_), _) => None,
+    };
+    let hash = Digest::of(&[message.as_slice(), vote.approver.subject.as_bytes()].concat());
+    let mut name = format!("{}-{}", candidate.name, ballot::word(decision).to_lowercase());
+    name.truncate(NAME);
+    let name = format!("{}-{}", name.trim_end_matches(['-', '.']), &hash.hex()[..8]);
+    let mut spec = json!({
+        "preparationRef": {"name": candidate.name, "artifactDigest": candidate.artifact.digest},
+        "approver": {
+            "issuer": vote.approver.issuer, "subject": vote.approver.subject, "username": vote.approver.username,
+        },
+        "decision": ballot::word(decision),
+    });
+    if let Some(uid) = &candidate.uid {
+        spec["preparationRef"]["uid"] = json!(uid);
+    }
+    if matches!(kitchen.approval_trust, ApprovalTrust::Repository) {
+        spec["approver"]["groups"] = json!(vote.approver.groups);
+    }
+    if let Some(comment) = &args.comment {
+        spec["comment"] = json!(comment);
+    }
+    spec["submittedTime"] = json!(submitted);
+    if let Some(signature) = signature {
+        spec["signature"] = json!(signature);
+    }
+    let text = emit::document(&json!({
+        "apiVersion": API_VERSION,
+        "kind": "Approval",
+        "metadata": {"name": name, "namespace": order.namespace},
+        "spec": spec,
+    }));
+    let loaded = case.preparations.get(&candidate.name).map(|loaded| &loaded.origin);
+    write(args, &opened, loaded, &format!("{}-{name}.yaml", order.namespace), &text, output).map_err(one)
+}
+
+/// Under `Signed` a key is needed; otherwise a name will do.
+fn voter(args: &Approve, trust: ApprovalTrust) -> Result<Voter, Failure> {
+    match (&args.sign_key, &args.voter, trust) {
+        (Some(path), _, _) => public_half(path).map(|key| Voter::Key(Box::new(key))),
+        (None, Some(name), ApprovalTrust::Cluster | ApprovalTrust::Repository) => {
+            Ok(Voter::Name(name.clone()))
+        }
+        (None, _, ApprovalTrust::Signed) => Err(Failure::new(
+            Kind::Usage,
+            "no-sign-key",
+            "votes are signed here (approvalTrust: Signed), and no key was named",
+        )
+        .hint(
+            "--sign-key ~/.ssh/id_ed25519; the .pub file where an agent or a security key has the other half",
+        )),
+        (None, None, ApprovalTrust::Cluster | ApprovalTrust::Repository) => {
+            Err(Failure::new(Kind::Usage, "no-voter", "nothing says who votes")
+                .hint("--as USERNAME, or --sign-key"))
+        }
+    }
+}
+
+fn signing(path: &Path, cause: impl Into<String>) -> Failure {
+    Failure::input("sign-key", cause).of("the vote's key").at(At::file(path.display().to_string()))
+}
+
+/// The public half: of a private key file it stands in clear, encrypted or not.
+fn public_half(path: &Path) -> Result<ssh_key::PublicKey, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|e| signing(path, format!("cannot read it: {e}")))?;
+    if text.trim_start().starts_with("-----BEGIN ") {
+        return ssh_key::PrivateKey::from_openssh(text.trim())
+            .map(|key| key.public_key().clone())
+            .map_err(|e| signing(path, format!("it is no OpenSSH private key: {e}")));
+    }
+    ssh_vote::parse_key(&text).map_err(|why| signing(path, why))
+}
+
+/// Lets OpenSSH sign: it knows agents, passphrases and security keys.
+fn sign(path: &Path, message: &[u8]) -> Result<String, Failure> {
+    let failed = |cause: String| {
+        signing(path, cause).hint("it must sign with: ssh-keygen -Y sign -n approval.delivery.kokumi.dev")
+    };
+    let mut child = Command::new("ssh-keygen")
+        .args(["-Y", "sign", "-n", ssh_vote::NAMESPACE, "-f"])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .map_err(|e| failed(format!("ssh-keygen cannot be run: {e}")))?;
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(message).map_err(|e| failed(format!("ssh-keygen does not listen: {e}")))?;
+    }
+    let done = child.wait_with_output().map_err(|e| failed(format!("ssh-keygen: {e}")))?;
+    if !done.status.success() {
+        let words = String::from_utf8_lossy(&done.stderr);
+        return Err(failed(format!("ssh-keygen does not sign: {}", words.trim())));
+    }
+    String::from_utf8(done.stdout).map_err(|_| failed("ssh-keygen wrote no text".into()))
+}
+
+/// Where the vote goes: `--output`, else `approvals/` beside the Preparation's source folder; never over a file.
+fn write(
+    args: &Approve,
+    opened: &Opened,
+    origin: Option<&Origin>,
+    name: &str,
+    text: &str,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let folder = origin.and_then(|origin| opened.folder_of(&origin.source));
+    let path: PathBuf = match (&args.output, folder) {
+        (Some(path), _) if path.as_os_str() == "-" => {
+            output.result(text);
+            return Ok(());
+        }
+        (Some(path), _) => path.clone(),
+        (None, Some(folder)) => folder.join("approvals").join(name),
+        (None, None) => {
+            output.result(text);
+            output.note("commit this where Approvals are read");
+            return Ok(());
+        }
+    };
+    let failed = |cause: String| {
+        Failure::new(Kind::Input, "vote-file", cause).of("the vote").at(At::file(path.display().to_string()))
+    };
+    if let Some(parent) = path.parent() {
+        std::fs::create_dir_all(parent).map_err(|e| failed(format!("making its folder: {e}")))?;
+    }
+    let mut file = std::fs::OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .open(&path)
+        .map_err(|e| failed(format!("cannot be written: {e}")))?;
+    file.write_all(text.as_bytes()).map_err(|e| failed(format!("cannot be written: {e}")))?;
+    output.result(&format!("{}\n", escape::line(&path.display().to_string())));
+    output.note("commit it, and propose it as any other change; the vote counts once it is read");
+    Ok(())
+}

@@ -1,0 +1,69 @@
+//! `diff`: the objects inside two artifacts, resource by resource.
+
+use crate::cli::{Common, Diff};
+use crate::cmd::one;
+use crate::cmd::setup::{self, Access, Opened, Outside};
+use crate::error::{Failure, Kind};
+use crate::model::id::{Artifact, PreparationName};
+use crate::report::{self, Output};
+use crate::resolve::candidate::candidate_of;
+use crate::resolve::newest::Newest;
+use crate::resolve::{self, Case};
+use crate::run::{self, Setup, contents};
+
+/// Prints what would change.
+///
+/// # Errors
+/// There is no such Order or Preparation, or an artifact cannot be read.
+pub fn run(common: &Common, args: &Diff, outside: &Outside, output: &mut Output) -> Result<(), Vec<Failure>> {
+    let opened = Opened::new(common, outside, Access::Read)?;
+    let setup = opened.setup(Access::Read, None);
+    let read = run::read(&setup, &mut |text| output.progress(text)).map_err(one)?;
+    let cases = resolve::cases(&read.world, &read.gitops, &setup.argocd_namespace);
+    let order = setup::found(&args.order, common, cases.iter().map(|c| &c.order)).map_err(one)?;
+    let case = cases
+        .iter()
+        .find(|case| case.order == order)
+        .ok_or_else(|| one(setup::no_such_order(&order.to_string())))?;
+    let deployed = case.deployed.as_ref().map(|d| d.artifact.clone());
+    let from = match &args.from_preparation {
+        Some(name) => Some(artifact(case, name).map_err(one)?),
+        None => deployed,
+    };
+    let to = match (&args.to_preparation, &case.candidate, &case.newest) {
+        (Some(name), ..) => artifact(case, name),
+        (None, Some(candidate), _) => Ok(candidate.artifact.clone()),
+        (None, None, Newest::One(name)) => artifact(case, name),
+        (None, None, Newest::None | Newest::Unclear(_)) => {
+            Err(Failure::new(Kind::SaysNo, "nothing-to-compare", "nothing says which Preparation is meant")
+                .of(case.what())
+                .hint("name it; expedite get preparations lists them"))
+        }
+    }
+    .map_err(one)?;
+    output.result(&between(&setup, from.as_ref(), &to).map_err(one)?);
+    Ok(())
+}
+
+fn artifact(case: &Case, name: &PreparationName) -> Result<Artifact, Failure> {
+    match case.preparations.get(name) {
+        Some(loaded) => candidate_of(loaded, &case.order.namespace).map(|c| c.artifact),
+        None => {
+            Err(Failure::new(Kind::SaysNo, "unknown-preparation", format!("it has no Preparation {name}"))
+                .of(case.what())
+                .hint("expedite get preparations lists them"))
+        }
+    }
+}
+
+/// The difference between two artifacts; without the first, everything is new.
+///
+/// # Errors
+/// One of them cannot be read.
+pub fn between(setup: &Setup<'_>, from: Option<&Artifact>, to: &Artifact) -> Result<String, Failure> {
+    let old = match from {
+        Some(artifact) => contents::of(setup, artifact)?,
+        None => Vec::new(),
+    };
+    Ok(report::diff::text(&old, &contents::of(setup, to)?))
+}
