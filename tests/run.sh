@@ -63,4 +63,6 @@ else
     absent "cargo-deny $deny could not be installed"
 fi
 
-step cargo test "${profile[@]}" --no-fail-fast
+# Last, and by itself: the last lines are the runner's own.
+printf '== cargo test %s\n' "${profile[*]}" >&2
+exec cargo test "${profile[@]}" --no-fail-fast
