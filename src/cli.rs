@@ -228,6 +228,13 @@ Examples:
   expedite diff shop/podinfo                           what is deployed, and what could be promoted
   expedite diff shop/podinfo podinfo-5f3a9d1c0b7e podinfo-d7ce0c46a686")]
     Diff(Diff),
+
+    /// Play a team's own cases for its gates: objects, instant, evidence, expected verdicts
+    #[command(after_help = "\
+Examples:
+  expedite test ./policy-tests                         every folder with a case.yaml, however deep
+  expedite test ./policy-tests/freeze")]
+    Test(Test),
 }
 
 /// `init`.
@@ -437,6 +444,14 @@ pub struct Approve {
     /// File to write; - prints it [default: approvals/ in the folder that the Preparation came from]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// `test`.
+#[derive(Debug, Args)]
+pub struct Test {
+    /// Folder of cases
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
 }
 
 /// `diff`.

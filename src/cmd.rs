@@ -8,6 +8,7 @@ mod init;
 mod intent;
 mod open;
 mod plan;
+mod rehearse;
 mod render;
 mod run;
 pub mod setup;
@@ -33,6 +34,7 @@ pub fn dispatch(cli: &Cli, outside: &Outside, output: &mut Output) -> u8 {
         Verb::Explain(args) => explain::run(common, args, outside, output).map(unchanged),
         Verb::Open(args) => open::run(common, args, outside, output).map(unchanged),
         Verb::Approve(args) => approve::run(common, args, outside, output).map(unchanged),
+        Verb::Test(args) => rehearse::run(args, output).map(unchanged),
         Verb::Diff(args) => diff::run(common, args, outside, output).map(unchanged),
     };
     let changes = match done {

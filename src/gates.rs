@@ -90,6 +90,8 @@ pub struct Context {
     pub require_observation: bool,
     /// Whether the repository keeps signed records; without (`--no-records`) history is taken at its word.
     pub records: bool,
+    /// History is the case's own (`test`): nothing has to be proven, and nothing is refused for want of proof.
+    pub assumed: bool,
     /// `evidence.rescan`, where a key is trusted for scans: how often those of what is deployed are looked at.
     pub rescan: Option<Span>,
     /// `now` is ahead of the real clock: what is healthy is taken to have stayed so until then.
@@ -112,6 +114,7 @@ impl Context {
             argocd_namespace: "argocd".into(),
             require_observation: false,
             records: true,
+            assumed: false,
             rescan: None,
             foreseen: false,
             electorate: Arc::new(electorate),

@@ -6,6 +6,7 @@ pub mod intend;
 pub mod message;
 pub mod problems;
 pub mod records;
+pub mod rehearse;
 pub mod seal;
 
 use crate::attest::key::Signer;

@@ -128,6 +128,12 @@ pub fn assess(case: &Case, facts: &Facts, context: &Context) -> Assessment {
         (Approved::ChangesRequested, Verdict::waiting(GATE, For::Person(tally.vetoes.clone()), message))
     } else if let Some(seal) = newest.filter(|_| holds) {
         (Approved::Approved, sealed(seal, candidate, &tally))
+    } else if tally.met && context.assumed {
+        let by = voters(&tally.votes).join(", ");
+        (
+            Approved::Approved,
+            Verdict::passed(GATE, format!("enough approvals (by {by}); their seal is assumed")),
+        )
     } else if tally.met {
         (Approved::SealingApprovals, sealing(&tally, due.as_ref(), &found))
     } else {
