@@ -465,6 +465,9 @@ fn a_status_is_written_whatever_style_the_spec_has() {
     let text = "metadata: {name: podinfo, namespace: shop}\nspec: {orderName: podinfo, preparationName: podinfo-1}\n";
     let new = updated(text, |next| next.status.target_preparation_name = Some(name("podinfo-1"))).unwrap();
     assert_eq!(new, format!("{text}status:\n  targetPreparationName: podinfo-1\n"));
+    let none = text.replace(", preparationName: podinfo-1", "");
+    let new = updated(&none, |next| next.status.target_preparation_name = Some(name("podinfo-1"))).unwrap();
+    assert_eq!(new, format!("{none}status:\n  targetPreparationName: podinfo-1\n"));
     let refused = updated(text, |next| next.preparation_name = Some(name("podinfo-2"))).unwrap_err();
     assert!(refused.contains("block style"), "{refused}");
 }

@@ -83,8 +83,12 @@ impl<'a> Edit<'a> {
     pub fn preparation(self, name: &str) -> Result<Self, Failure> {
         const FIELD: &str = "spec.preparationName";
         let written = self.root.entry("spec").and_then(|(_, spec)| spec.entry("preparationName"));
-        let found =
-            written.map(|(_, node)| if node.value().is_null() { "" } else { node.text().unwrap_or("[") });
+        // A key that is not there, or null, asks for nothing, as "" does.
+        let found = match written {
+            None => Some(""),
+            Some((_, node)) if node.value().is_null() => Some(""),
+            Some((_, node)) => node.text(),
+        };
         if found == Some(name) {
             return Ok(self);
         }
