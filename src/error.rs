@@ -141,12 +141,6 @@ impl Failure {
         let parts = [self.what.as_deref(), self.field.as_deref(), Some(self.cause.as_str())];
         parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
     }
-
-    /// From an error of an edge, with its chain of contexts.
-    #[must_use]
-    pub fn from_error(kind: Kind, code: &'static str, error: &anyhow::Error) -> Self {
-        Self::new(kind, code, format!("{error:#}"))
-    }
 }
 
 impl fmt::Display for Failure {

@@ -12,11 +12,11 @@ pub mod seal;
 use crate::attest::key::Signer;
 use crate::commit::{self, Identity, Outcome, Proposal};
 use crate::decide::{self, Options};
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::evidence::gather::{GatherOptions, gather_blocking};
 use crate::evidence::keys::KeyRing;
 use crate::evidence::registry::Registries;
-use crate::files::{Change, Files};
+use crate::files::Files;
 use crate::gates::{self, Context};
 use crate::git::{Repository, Snapshot};
 use crate::load::folder::Folder;
@@ -323,14 +323,7 @@ pub fn run(
             Ok(Outcome::Pushed(commit)) => return Ok(Ran { decided, commit: Some(commit) }),
             Ok(Outcome::Unchanged) => return Ok(Ran { decided, commit: None }),
             Ok(Outcome::Refused(words)) => {
-                let failure = Failure::new(
-                    Kind::Repository,
-                    "push-refused",
-                    format!("the server refused the commit: {words}"),
-                )
-                .of(format!("repository {}", setup.repository.name()))
-                .hint("look at the branch's protection and at who may push to it");
-                return Err((failure, Some(Box::new(decided))));
+                return Err((problems::refused(setup.repository, &words), Some(Box::new(decided))));
             }
             Ok(Outcome::Moved) => {
                 progress(&format!("the branch moved; reading it again (try {attempt} of {})", writing.tries));
@@ -339,14 +332,8 @@ pub fn run(
             Err(failure) => return Err((failure, Some(Box::new(decided)))),
         }
     }
-    let failure = Failure::new(
-        Kind::Moved,
-        "kept-moving",
-        format!("the branch moved during each of {} tries; nothing was written", writing.tries),
-    )
-    .of(format!("repository {}", setup.repository.name()))
-    .hint("run again when it is quieter, or raise limits.maxTries");
-    Err((failure, None))
+    let failure = problems::kept_moving(setup.repository, writing.tries);
+    Err((failure.hint("run again when it is quieter, or raise limits.maxTries"), None))
 }
 
 /// Decides, seals what is due, and decides again with the new seals. Each seal is tried once in a run.
@@ -378,17 +365,4 @@ fn write(setup: &Setup<'_>, writing: &Writing<'_>, decided: &Decided) -> Result<
 fn pause(attempt: u32) {
     let top = 50_u64.saturating_mul(1 << attempt.min(6));
     std::thread::sleep(Duration::from_millis(rand::random_range(10..=top)));
-}
-
-/// Every file that a change touches, for `plan` and `render`.
-#[must_use]
-pub fn written(changes: &BTreeMap<String, Change>) -> (Vec<&str>, Vec<&str>) {
-    let (mut written, mut deleted) = (Vec::new(), Vec::new());
-    for (path, change) in changes {
-        match change {
-            Change::Write(_) => written.push(path.as_str()),
-            Change::Delete => deleted.push(path.as_str()),
-        }
-    }
-    (written, deleted)
 }

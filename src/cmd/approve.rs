@@ -37,11 +37,8 @@ pub fn run(
     let setup = opened.setup(Access::Read, None);
     let read = run::read(&setup, &mut |text| output.progress(text)).map_err(one)?;
     let cases = resolve::cases(&read.world, &read.gitops, &setup.argocd_namespace);
-    let order = setup::found(&args.order, common, cases.iter().map(|c| &c.order)).map_err(one)?;
-    let case = cases
-        .iter()
-        .find(|case| case.order == order)
-        .ok_or_else(|| one(setup::no_such_order(&order.to_string())))?;
+    let case = setup::case(&cases, &args.order, common).map_err(one)?;
+    let order = &case.order;
     let none = KitchenSpec::default();
     let kitchen = read.world.kitchen.as_ref().map_or(&none, |k| &k.object.spec);
     let context = Context::new(outside.clock, Some(kitchen));

@@ -20,11 +20,7 @@ pub fn run(common: &Common, args: &Diff, outside: &Outside, output: &mut Output)
     let setup = opened.setup(Access::Read, None);
     let read = run::read(&setup, &mut |text| output.progress(text)).map_err(one)?;
     let cases = resolve::cases(&read.world, &read.gitops, &setup.argocd_namespace);
-    let order = setup::found(&args.order, common, cases.iter().map(|c| &c.order)).map_err(one)?;
-    let case = cases
-        .iter()
-        .find(|case| case.order == order)
-        .ok_or_else(|| one(setup::no_such_order(&order.to_string())))?;
+    let case = setup::case(&cases, &args.order, common).map_err(one)?;
     let deployed = case.deployed.as_ref().map(|d| d.artifact.clone());
     let from = match &args.from_preparation {
         Some(name) => Some(artifact(case, name).map_err(one)?),

@@ -16,6 +16,7 @@ use crate::git::{self, Environment, Repository, Target};
 use crate::model::id::{OrderName, OrderRef};
 use crate::model::scope::{Scope, Shard};
 use crate::model::time::Time;
+use crate::resolve::Case;
 use crate::run::{Setup, Source, SourcePlace};
 use crate::settings::{self, FilePath, Location, Settings};
 use std::ffi::OsStr;
@@ -463,6 +464,15 @@ pub fn found<'a>(
                 .of(format!("Order {order}")))
         }
     }
+}
+
+/// The Case of the Order that an argument names.
+///
+/// # Errors
+/// As [`found`], or there is no such Order.
+pub fn case<'a>(cases: &'a [Case], order: &OrderArg, common: &Common) -> Result<&'a Case, Failure> {
+    let order = found(order, common, cases.iter().map(|case| &case.order))?;
+    cases.iter().find(|case| case.order == order).ok_or_else(|| no_such_order(&order.to_string()))
 }
 
 /// An Order that was asked for is not there.

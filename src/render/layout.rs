@@ -236,12 +236,6 @@ impl Node {
         self.entries().iter().find(|(k, _)| k.text() == Some(key))
     }
 
-    /// Whether it is a mapping or sequence in block style.
-    #[must_use]
-    pub fn is_block(&self) -> bool {
-        matches!(self.kind, Kind::Sequence { flow: false, .. } | Kind::Mapping { flow: false, .. })
-    }
-
     /// The value, as [`node::Node::to_json`] has it.
     #[must_use]
     pub fn value(&self) -> Value {

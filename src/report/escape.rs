@@ -109,17 +109,12 @@ pub fn markdown(text: &str) -> String {
     let text = line(text);
     let mut out = String::with_capacity(text.len() + 16);
     for (at, c) in text.char_indices() {
+        if let Some(still) = stilled(&text, at, c) {
+            out.push_str(still);
+            continue;
+        }
         match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            // Renderers find mentions and references after Markdown is gone: only a break inside the
-            // word stops them.
-            '@' => out.push_str("@&#8203;"),
             '#' => out.push_str("\\#&#8203;"),
-            // `https://…` and `www.…` become links without any markup.
-            ':' if text[at..].starts_with("://") => out.push_str(":&#8203;"),
-            '.' if text[..at].to_ascii_lowercase().ends_with("www") => out.push_str("&#8203;."),
             '\\' | '`' | '*' | '_' | '{' | '}' | '[' | ']' | '(' | ')' | '!' | '|' | '~' | '$' => {
                 out.push('\\');
                 out.push(c);
@@ -133,6 +128,22 @@ pub fn markdown(text: &str) -> String {
         }
     }
     out
+}
+
+/// What stands for the character `c` at byte `at` of `text` where it would come to life with no markup at all.
+fn stilled(text: &str, at: usize, c: char) -> Option<&'static str> {
+    match c {
+        '<' => Some("&lt;"),
+        '>' => Some("&gt;"),
+        '&' => Some("&amp;"),
+        // Renderers find mentions and references after Markdown is gone: only a break inside the word
+        // stops them.
+        '@' => Some("@&#8203;"),
+        // `https://…` and `www.…` become links without any markup.
+        ':' if text[at..].starts_with("://") => Some(":&#8203;"),
+        '.' if text[..at].to_ascii_lowercase().ends_with("www") => Some("&#8203;."),
+        _ => None,
+    }
 }
 
 fn digits_only(text: &str) -> bool {
@@ -151,15 +162,10 @@ pub fn markdown_html(text: &str) -> String {
     let text = line(text);
     let mut out = String::with_capacity(text.len() + 16);
     for (at, c) in text.char_indices() {
-        match c {
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '&' => out.push_str("&amp;"),
-            '@' => out.push_str("@&#8203;"),
-            '#' => out.push_str("#&#8203;"),
-            ':' if text[at..].starts_with("://") => out.push_str(":&#8203;"),
-            '.' if text[..at].to_ascii_lowercase().ends_with("www") => out.push_str("&#8203;."),
-            c => out.push(c),
+        match (stilled(&text, at, c), c) {
+            (Some(still), _) => out.push_str(still),
+            (None, '#') => out.push_str("#&#8203;"),
+            (None, c) => out.push(c),
         }
     }
     out

@@ -1,11 +1,10 @@
 //! promote, withdraw and rollback: a person's wish becomes one commit that edits Servings' intent.
 
-use super::{Setup, Source, pause, world};
+use super::{Read, Setup, Source, pause, problems, read};
 use crate::commit::{self, Identity, Outcome, Proposal};
 use crate::decide::intent::{Intent, Wish, intent, told};
 use crate::error::{Failure, Kind};
 use crate::files::Change;
-use crate::load;
 use crate::model::id::{CommitId, OrderRef};
 use crate::model::naming::serving_path;
 use crate::model::plan::ServingState;
@@ -35,9 +34,7 @@ pub fn intend(
     tries: u32,
 ) -> Result<Intended, Failure> {
     for attempt in 1..=tries.max(1) {
-        let snapshot = setup.repository.snapshot(setup.branch)?;
-        let gitops = load::gitops(&snapshot, snapshot.head.clone());
-        let world = world(setup, &snapshot);
+        let Read { snapshot, gitops, world } = read(setup, &mut |_| {})?;
         let cases = resolve::cases(&world, &gitops, &setup.argocd_namespace);
         let mut intents = Vec::new();
         let mut changes = BTreeMap::new();
@@ -62,16 +59,10 @@ pub fn intend(
             Outcome::Pushed(commit) => return Ok(Intended { intents, commit: Some(commit) }),
             Outcome::Unchanged => return Ok(Intended { intents, commit: None }),
             Outcome::Moved => pause(attempt),
-            Outcome::Refused(words) => {
-                let cause = format!("the server refused the commit: {words}");
-                return Err(Failure::new(Kind::Repository, "push-refused", cause)
-                    .of(format!("repository {}", setup.repository.name()))
-                    .hint("look at the branch's protection and at who may push to it"));
-            }
+            Outcome::Refused(words) => return Err(problems::refused(setup.repository, &words)),
         }
     }
-    let cause = format!("the branch moved during each of {tries} tries; nothing was written");
-    Err(Failure::new(Kind::Moved, "kept-moving", cause).of(format!("repository {}", setup.repository.name())))
+    Err(problems::kept_moving(setup.repository, tries))
 }
 
 fn unknown(order: &OrderRef, setup: &Setup<'_>) -> Failure {

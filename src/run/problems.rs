@@ -4,6 +4,7 @@
 use super::Decided;
 use crate::error::{Failure, Kind};
 use crate::files::Change;
+use crate::git::Repository;
 use crate::load;
 use crate::model::naming::serving_path;
 use crate::model::plan::{Plan, Row};
@@ -57,4 +58,19 @@ pub fn stopped(decided: &Decided, check: bool) -> Option<Failure> {
         );
     }
     None
+}
+
+/// The server took no commit although the branch did not move: its own words.
+#[must_use]
+pub fn refused(repository: &Repository, words: &str) -> Failure {
+    Failure::new(Kind::Repository, "push-refused", format!("the server refused the commit: {words}"))
+        .of(format!("repository {}", repository.name()))
+        .hint("look at the branch's protection and at who may push to it")
+}
+
+/// The branch was moved by others at every try.
+#[must_use]
+pub fn kept_moving(repository: &Repository, tries: u32) -> Failure {
+    let cause = format!("the branch moved during each of {tries} tries; nothing was written");
+    Failure::new(Kind::Moved, "kept-moving", cause).of(format!("repository {}", repository.name()))
 }
