@@ -15,7 +15,6 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
-use std::time::Duration;
 
 /// Annotation that says when something was made; for a record, by its own word.
 pub const CREATED: &str = "org.opencontainers.image.created";
@@ -28,10 +27,6 @@ const EMPTY: &[u8] = b"{}";
 const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
 /// Bundles below this size are embedded in the layer's descriptor as well, which spares readers a request.
 const EMBED: usize = 64 << 10;
-/// docker-registry 2.8 answers 400 (DIGEST_INVALID) while another run puts the very same manifest or list; then
-/// it is put again.
-const TRIES: u32 = 4;
-const PAUSE: Duration = Duration::from_millis(100);
 /// Largest record that is compared with ours.
 const RECORD_CAP: u64 = 8 << 20;
 
@@ -170,21 +165,9 @@ pub async fn attach(
         return Ok(Attached::Already(digest));
     }
     let blobs: Vec<_> = attachment.blobs.iter().map(|b| (Digest::of(b), Bytes::copy_from_slice(b))).collect();
-    let mut tries = 1;
-    let written = loop {
-        let written = writer
-            .attach(&artifact.repository, &artifact.digest, &attachment.manifest, &attachment.digest, &blobs)
-            .await;
-        match &written {
-            Err(AttachError::Failed(why) | AttachError::NotListed(why))
-                if why.status == Some(400) && tries < TRIES =>
-            {
-                tokio::time::sleep(PAUSE * tries).await;
-                tries += 1;
-            }
-            Ok(_) | Err(_) => break written,
-        }
-    };
+    let written = writer
+        .attach(&artifact.repository, &artifact.digest, &attachment.manifest, &attachment.digest, &blobs)
+        .await;
     match written {
         Ok(registry::Attached::New) => Ok(Attached::New(attachment.digest)),
         Ok(registry::Attached::Already) => Ok(Attached::Already(attachment.digest)),

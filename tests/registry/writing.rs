@@ -255,6 +255,25 @@ async fn case_74_an_index_that_is_refused_is_reported_as_not_attached() {
     }
 }
 
+/// docker-registry 2.8 answers 400 while another run puts the same bytes: that is no refusal.
+#[tokio::test]
+async fn a_write_that_meets_the_same_one_is_made_again() {
+    for place in ["/blobs/uploads/", "/manifests/sha256:", "/manifests/sha256-"] {
+        let (registry, subject) = with_artifact(false);
+        registry.fault(1, move |r| r.method == "PUT" && r.path.contains(place), Fault::status(400));
+        let record = Record::new(&subject, "one");
+        let (registries, name) = (registries(&registry), repository(&registry, REPO));
+        assert_eq!(record.attach(&registries, &name, &subject).await, Ok(Attached::New), "{place}");
+        let listed = registries.referrers(&name, &subject).await;
+        assert_eq!(
+            listed.entries.iter().map(|(_, d)| d.digest).collect::<Vec<_>>(),
+            [record.digest],
+            "{place}"
+        );
+        assert!(registry.log().iter().any(|l| l.request.method == "PUT" && l.request.path.contains(place)));
+    }
+}
+
 #[tokio::test]
 async fn case_70_an_upload_elsewhere_gets_no_credentials() {
     let storage = Hostile::start();

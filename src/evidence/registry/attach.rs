@@ -91,6 +91,11 @@ impl Record<'_> {
 
 /// Rounds of putting one blob: an upload that broke off cannot be continued.
 const BLOB_ROUNDS: u32 = 2;
+/// How often something that answers 400 is put: docker-registry 2.8 says so (DIGEST_INVALID) while another run
+/// puts the very same manifest or list. The bytes are known to be right: [`Record::check`].
+const PUTS: u32 = 4;
+/// Before the second of them; the later ones wait longer.
+const PAUSE: Duration = Duration::from_millis(100);
 
 impl Session<'_> {
     /// Attaches; the second value is a warning about the registry.
@@ -117,8 +122,15 @@ impl Session<'_> {
             self.put_blob(digest, bytes).await.map_err(AttachError::Failed)?;
         }
         let (reference, media_type) = (record.digest.to_string(), record.media_type());
-        let reply = self.put_manifest(&reference, &media_type, record.manifest, None).await;
-        let reply = created(reply).map_err(AttachError::Failed)?;
+        let mut puts = 1;
+        let reply = loop {
+            let reply = self.put_manifest(&reference, &media_type, record.manifest, None).await;
+            match reply {
+                Ok(reply) if reply.status == 400 && puts < PUTS => self.pause(PAUSE * puts).await,
+                other => break created(other).map_err(AttachError::Failed)?,
+            }
+            puts += 1;
+        };
         let said = reply.header(&HeaderName::from_static("oci-subject"));
         let warning = match said {
             Some(said) if said == record.subject.to_string() => return Ok((Attached::New, None)),
@@ -137,7 +149,7 @@ impl Session<'_> {
             }
             match self.upload(digest, bytes).await {
                 Ok(()) => return Ok(()),
-                Err(why) if why.retryable || why.status == Some(404) => failed = Some(why),
+                Err(why) if why.retryable || matches!(why.status, Some(400 | 404)) => failed = Some(why),
                 Err(why) => return Err(why),
             }
         }
@@ -189,6 +201,7 @@ impl Session<'_> {
     async fn enter_in_fallback(&self, tag: &str, record: &Record<'_>) -> Result<(), AttachError> {
         let entry = descriptor(record.manifest, record.digest);
         let mut written = false;
+        let mut refusals = 0;
         for round in 1..=self.limits.index_tries.saturating_add(1) {
             let start = Instant::now();
             let (list, etag) = self.fallback_index(tag).await.map_err(AttachError::NotListed)?;
@@ -209,6 +222,12 @@ impl Session<'_> {
             match reply {
                 // Somebody was faster, and this registry notices.
                 Ok(reply) if matches!(reply.status, 409 | 412) => {}
+                // Somebody writes right now; the list is read again, so that nothing of theirs is lost.
+                Ok(reply)
+                    if reply.status == 400 && refusals + 1 < PUTS && round < self.limits.index_tries =>
+                {
+                    refusals += 1;
+                }
                 other => {
                     created(other).map_err(AttachError::NotListed)?;
                     written = true;
@@ -232,8 +251,13 @@ impl Session<'_> {
     async fn settle(&self, took: Duration, round: u32) {
         let least = self.limits.settle.max(took.saturating_mul(3)).min(Duration::from_secs(10));
         let spread = least.mul_f64(rand::rng().random_range(0.0..f64::from(round)));
+        self.pause(least + spread).await;
+    }
+
+    /// Waits, within what is left of the budget.
+    async fn pause(&self, time: Duration) {
         let _active = self.budget.activity();
-        tokio::time::sleep((least + spread).min(self.budget.remaining())).await;
+        tokio::time::sleep(time.min(self.budget.remaining())).await;
     }
 
     /// The list as it is now, and its ETag where the registry gives one.
