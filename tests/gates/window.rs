@@ -1,0 +1,106 @@
+//! The Window gate: windows, freezes, the number of promotions a run may make.
+
+use super::*;
+
+#[test]
+fn inside_it_passes_and_outside_it_waits_for_the_next_opening() {
+    // 2026-11-30 is a Monday, 09:00Z is 10:00 in Zurich.
+    let gates = "windows: [{timezone: Europe/Zurich, days: [Mon], from: \"09:00\", to: \"10:30\"}]";
+    let mut sim = Sim::shop();
+    sim.order(SHOP, &with(gates));
+    sim.preparation(SHOP, "p1", 1);
+    sim.now = at("07:59");
+    let plan = sim.run();
+    let held = gate(&plan, SHOP, GateName::Window);
+    assert_eq!(held.outcome, Outcome::Waiting(For::Instant(at("08:00"))));
+    assert_eq!(
+        held.message,
+        "outside the window Mon 09:00 to 10:30 Europe/Zurich; open from 2026-11-30T08:00:00Z"
+    );
+    sim.now = at("08:00");
+    let plan = sim.run();
+    assert!(gate(&plan, SHOP, GateName::Window).is_passed());
+    assert_eq!(sim.deployed(SHOP).as_deref(), Some("p1"));
+}
+
+#[test]
+fn an_environments_freeze_holds_every_order_there_and_a_cluster_that_joins() {
+    let mut sim = Sim::shop();
+    sim.order(SHOP, &with(""));
+    sim.preparation(SHOP, "p1", 1);
+    sim.run();
+    let freeze = "freezes: [{from: 2026-11-30T10:00:00Z, to: 2026-11-30T12:00:00Z, reason: sale}]";
+    sim.cluster("ap-1", "https://ap-1.example");
+    sim.environment("production", &format!("{{clusters: [ap-1, eu-1, us-1], promotion: {{{freeze}}}}}"));
+    sim.preparation(SHOP, "p2", 2);
+    sim.now = at("10:00");
+    let plan = sim.run();
+    assert_eq!(
+        gate(&plan, SHOP, GateName::Window).message,
+        "a freeze from 2026-11-30T10:00:00Z to 2026-11-30T12:00:00Z (sale); open from 2026-11-30T12:00:00Z"
+    );
+    assert_eq!(sim.pinned(SHOP).len(), 2, "a Cluster does not join in a freeze");
+    sim.now = at("12:00");
+    sim.run();
+    assert_eq!(sim.pinned(SHOP).len(), 3);
+    assert_eq!(sim.deployed(SHOP).as_deref(), Some("p2"));
+}
+
+#[test]
+fn a_cluster_joins_outside_the_windows_of_promotions() {
+    let mut sim = Sim::shop();
+    sim.order(SHOP, &with("windows: [{timezone: UTC, from: \"09:00\", to: \"10:00\"}]"));
+    sim.preparation(SHOP, "p1", 1);
+    sim.run();
+    sim.cluster("ap-1", "https://ap-1.example");
+    sim.environment("production", "{clusters: [ap-1, eu-1, us-1]}");
+    sim.now = at("13:00");
+    sim.run();
+    assert_eq!(sim.pinned(SHOP).len(), 3);
+}
+
+#[test]
+fn a_rollback_to_what_was_healthy_here_is_not_held() {
+    let manual = "{environment: production, promotion: {mode: Manual, windows: [{timezone: UTC, from: \"09:00\", to: \"10:00\"}]}}";
+    let mut sim = Sim::shop();
+    sim.order(SHOP, manual);
+    for (name, minute) in [("p1", 1), ("p2", 2), ("p3", 3)] {
+        sim.preparation(SHOP, name, minute);
+    }
+    sim.promote(SHOP, "p1");
+    sim.run();
+    sim.now = at("09:05");
+    Argo::healthy_since(at("09:01")).look(&mut sim, &[]);
+    sim.run();
+    sim.promote(SHOP, "p2");
+    sim.run();
+    assert_eq!(sim.deployed(SHOP).as_deref(), Some("p2"));
+    sim.now = at("20:00");
+    sim.promote(SHOP, "p1");
+    let plan = sim.run();
+    assert_eq!(sim.deployed(SHOP).as_deref(), Some("p1"), "{:?}", row(&plan, SHOP).verdicts);
+    sim.promote(SHOP, "p3");
+    sim.run();
+    assert_eq!(sim.deployed(SHOP).as_deref(), Some("p1"), "what never ran here waits for the window");
+    sim.promote(SHOP, "p2");
+    sim.run();
+    assert_eq!(sim.deployed(SHOP).as_deref(), Some("p1"), "p2 was never seen healthy here");
+}
+
+#[test]
+fn a_run_promotes_no_more_than_it_may() {
+    let mut sim = Sim::shop();
+    for name in ["a", "b", "c"] {
+        sim.order(&format!("shop/{name}"), &with(""));
+        sim.preparation(&format!("shop/{name}"), &format!("{name}1"), 1);
+    }
+    sim.options.max_promotions = Some(2);
+    let plan = sim.run();
+    assert!(sim.deployed("shop/a").is_some() && sim.deployed("shop/b").is_some());
+    assert_eq!(sim.deployed("shop/c"), None);
+    let held = gate(&plan, "shop/c", GateName::Window);
+    assert_eq!(held.outcome, Outcome::Waiting(For::LaterRun));
+    assert_eq!(held.message, "limits.maxPromotions allows 2 promotions a run; it is promoted by a later run");
+    sim.run();
+    assert!(sim.deployed("shop/c").is_some());
+}
