@@ -4,7 +4,9 @@
 //! counts as none: CI leaves them so where a secret is not given.
 
 use crate::model::environment::Selector;
-use crate::model::id::{EnvironmentName, IdError, Namespace, OrderName, PreparationName};
+use crate::model::id::{
+    Digest, EnvironmentName, IdError, Namespace, OciRepository, OrderName, PreparationName,
+};
 use crate::model::scope::Shard;
 use crate::model::time::Time;
 use clap::builder::FalseyValueParser;
@@ -41,7 +43,7 @@ Exit status:
   2   plan --detailed-exitcode: there are changes
   3   stopped by the removal guard
   4   the repository kept moving
-  5   an asked check says no (--check, a refused promote)
+  5   an asked check says no (--check, verify, a refused promote)
   64  the command line is wrong";
 
 /// Flags of every verb.
@@ -228,6 +230,18 @@ Examples:
   expedite diff shop/podinfo                           what is deployed, and what could be promoted
   expedite diff shop/podinfo podinfo-5f3a9d1c0b7e podinfo-d7ce0c46a686")]
     Diff(Diff),
+
+    /// Show the evidence of one artifact for one Order, claim by claim: by whose keys, found where, and why
+    /// anything else did not count
+    #[command(after_help = "\
+Examples:
+  expedite verify registry.shop.example:5000/shop/catalog@sha256:5d41… --order shop/catalog
+  expedite verify registry.shop.example:5000/shop/catalog:1.5.0 --order shop/catalog     the tag is resolved once
+  expedite verify registry.shop.example:5000/shop/catalog:1.5.0 --order shop/catalog -o json
+  expedite verify … --order shop/catalog --from ./trust                       by the Kitchen of a folder
+
+Exit status: 0 every required claim is proven, 5 one is missing or invalid, 1 one could not be read.")]
+    Verify(Verify),
 
     /// Play a team's own cases for its gates: objects, instant, evidence, expected verdicts
     #[command(after_help = "\
@@ -446,6 +460,23 @@ pub struct Approve {
     pub output: Option<PathBuf>,
 }
 
+/// `verify`.
+#[derive(Debug, Args)]
+pub struct Verify {
+    /// HOST/REPOSITORY@sha256:… or HOST/REPOSITORY:TAG
+    #[arg(value_name = "REF", value_parser = ArtifactArg::parse)]
+    pub reference: ArtifactArg,
+    /// For this Order, NAMESPACE/NAME: whose provenance, approvals and checks are wanted
+    #[arg(long, value_name = "ORDER", value_parser = OrderArg::parse)]
+    pub order: OrderArg,
+    /// The Preparation whose seal of votes is looked for [default: the Order's one of this digest]
+    #[arg(long, value_name = "NAME", value_parser = PreparationName::parse)]
+    pub preparation: Option<PreparationName>,
+    /// How it is printed
+    #[arg(short, long, value_enum, default_value_t = TableFormat::Table)]
+    pub output: TableFormat,
+}
+
 /// `test`.
 #[derive(Debug, Args)]
 pub struct Test {
@@ -493,6 +524,51 @@ impl OrderArg {
     }
 }
 
+/// An artifact as a person names it: `[oci://]HOST/REPOSITORY`, then `:TAG`, `@sha256:…`, or both (the digest
+/// counts).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ArtifactArg {
+    /// Where it is.
+    pub repository: OciRepository,
+    /// Its tag, if said.
+    pub tag: Option<String>,
+    /// Its digest, if said.
+    pub digest: Option<Digest>,
+}
+
+impl ArtifactArg {
+    /// Parses a reference with a digest or a tag; nothing stands in for either.
+    ///
+    /// # Errors
+    /// Says the rule.
+    pub fn parse(text: &str) -> Result<Self, IdError> {
+        let bare = text.strip_prefix("oci://").unwrap_or(text);
+        let (place, digest) = match bare.split_once('@') {
+            Some((place, digest)) => (place, Some(Digest::parse(digest)?)),
+            None => (bare, None),
+        };
+        let path = place.find('/').unwrap_or(place.len());
+        let (place, tag) = match place[path..].split_once(':') {
+            Some((head, tag)) => (&place[..path + head.len()], Some(tag.to_owned())),
+            None => (place, None),
+        };
+        let repository = OciRepository::parse(place)?;
+        let is_tag = |tag: &String| {
+            let first = tag.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_');
+            first && tag.len() <= 128 && tag.bytes().all(|b| b.is_ascii_alphanumeric() || b"_.-".contains(&b))
+        };
+        match (&tag, digest) {
+            (Some(tag), _) if !is_tag(tag) => Err(IdError(format!(
+                "{tag:?} is no tag: letters, digits, '_', '.' and '-', at most 128, not beginning with '.' or '-'"
+            ))),
+            (None, None) => Err(IdError(
+                "it names neither a digest nor a tag: write …@sha256:<64 hex digits> or …:<tag>".into(),
+            )),
+            (Some(_), _) | (None, Some(_)) => Ok(Self { repository, tag, digest }),
+        }
+    }
+}
+
 impl fmt::Display for OrderArg {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.namespace {
@@ -521,6 +597,39 @@ mod tests {
         assert_eq!(format!("{before:?}"), format!("{after:?}"));
         assert_eq!(before.namespace.len(), 2);
         assert_eq!(before.from, ["a", "b"]);
+    }
+
+    #[test]
+    fn an_artifact_is_named_by_digest_or_tag() {
+        let hex = "0".repeat(64);
+        let parse = |text: &str| {
+            ArtifactArg::parse(text).map(|a| (a.repository.to_string(), a.tag, a.digest.is_some()))
+        };
+        let repository = || "r.example:5000/shop/a".to_owned();
+        assert_eq!(parse("r.example:5000/shop/a:1.5").unwrap(), (repository(), Some("1.5".into()), false));
+        assert_eq!(
+            parse(&format!("oci://r.example:5000/shop/a@sha256:{hex}")).unwrap(),
+            (repository(), None, true)
+        );
+        assert_eq!(
+            parse(&format!("r.example:5000/shop/a:v1@sha256:{hex}")).unwrap(),
+            (repository(), Some("v1".into()), true)
+        );
+        for bad in [
+            "",
+            "a",
+            "shop/a:v1",
+            "r.example:5000/shop/a",
+            "r.example/a:",
+            "r.example/a:-x",
+            "r.example/a:b:c",
+            "r.example/a@sha256:00",
+            "r.example/a@v1",
+            "r.example/a:x/y",
+            "r.example/A:v1",
+        ] {
+            assert!(parse(bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

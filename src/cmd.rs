@@ -13,6 +13,7 @@ mod render;
 mod run;
 pub mod setup;
 mod shown;
+mod verify;
 
 use crate::cli::{Cli, Verb};
 use crate::error::Failure;
@@ -34,6 +35,7 @@ pub fn dispatch(cli: &Cli, outside: &Outside, output: &mut Output) -> u8 {
         Verb::Explain(args) => explain::run(common, args, outside, output).map(unchanged),
         Verb::Open(args) => open::run(common, args, outside, output).map(unchanged),
         Verb::Approve(args) => approve::run(common, args, outside, output).map(unchanged),
+        Verb::Verify(args) => verify::run(common, args, outside, output).map(unchanged),
         Verb::Test(args) => rehearse::run(args, output).map(unchanged),
         Verb::Diff(args) => diff::run(common, args, outside, output).map(unchanged),
     };

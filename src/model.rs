@@ -22,4 +22,5 @@ pub mod serving;
 pub mod time;
 pub mod calendar;
 pub mod verdict;
+pub mod verification;
 pub mod world;

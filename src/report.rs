@@ -16,6 +16,7 @@ pub mod plan;
 #[cfg(test)]
 mod sample;
 pub mod table;
+pub mod verify;
 pub mod view;
 
 pub use output::{Output, Style};

@@ -8,6 +8,7 @@ pub mod problems;
 pub mod records;
 pub mod rehearse;
 pub mod seal;
+pub mod verify;
 
 use crate::attest::key::Signer;
 use crate::commit::{self, Identity, Outcome, Proposal};
@@ -47,6 +48,17 @@ pub struct Source {
     pub kinds: Option<BTreeSet<kind::Kind>>,
     /// Namespaces whose objects may come from it; `None`: all.
     pub namespaces: Option<BTreeSet<Namespace>>,
+}
+
+impl Source {
+    /// Whether it is the GitOps repository itself.
+    #[must_use]
+    pub fn is_repository(&self) -> bool {
+        match self.place {
+            SourcePlace::Repository => true,
+            SourcePlace::Folder(..) => false,
+        }
+    }
 }
 
 /// Where a source is.

@@ -28,6 +28,8 @@ use std::sync::Arc;
 pub enum Access {
     /// Nothing: an absent repository that the settings would create is taken as empty.
     Read,
+    /// Nothing, and where objects come from elsewhere and no repository was named, there need not be one.
+    ReadIfThere,
     /// Commits.
     Write,
 }
@@ -92,7 +94,10 @@ impl Opened {
             (None, None) => Target::Around(outside.working.clone()),
         };
         let branch = given(common.branch.as_deref()).unwrap_or(&settings.repository.branch).to_owned();
-        let (repository, stand_in) = open(&target, &settings, &branch, outside, access).map_err(one)?;
+        let from_elsewhere = !sources(&settings, common).iter().any(Source::is_repository);
+        let may_lack = access == Access::ReadIfThere && from_elsewhere;
+        let (repository, stand_in) =
+            open(&target, &settings, &branch, outside, access, may_lack).map_err(one)?;
         let now = clock(common, outside, access, &repository).map_err(one)?;
         Ok(Self {
             registries: Registries::new(registries(&settings, common.offline, outside)).map_err(one)?,
@@ -130,7 +135,7 @@ impl Opened {
             argocd_namespace: self.settings.argocd.namespace.to_string(),
             require_observation: self.settings.argocd.require_observation,
             signer: match access {
-                Access::Read => None,
+                Access::Read | Access::ReadIfThere => None,
                 Access::Write => self.signer.as_ref(),
             },
             options: Options {
@@ -289,7 +294,7 @@ fn clock(
     let Some(at) = common.at else { return Ok(outside.clock) };
     let wrong = |cause: &str| Failure::new(Kind::Usage, "at", cause).of("--at");
     match access {
-        Access::Read => Ok(at),
+        Access::Read | Access::ReadIfThere => Ok(at),
         Access::Write if at > outside.clock => {
             Err(wrong("it is ahead of the clock").hint("expedite plan --at foresees"))
         }
@@ -316,15 +321,17 @@ fn open(
     branch: &str,
     outside: &Outside,
     access: Access,
+    may_lack: bool,
 ) -> Result<(Repository, Option<tempfile::TempDir>), Failure> {
     let create = settings.repository.create;
     let absent = match target {
-        Target::Path(path) => {
+        Target::Path(path) if create => {
             !path.exists() || path.read_dir().is_ok_and(|mut entries| entries.next().is_none())
         }
-        Target::Around(_) | Target::Url(_) => false,
+        Target::Around(folder) if may_lack => git::around(folder, &outside.environment).is_none(),
+        Target::Path(_) | Target::Around(_) | Target::Url(_) => false,
     };
-    if access == Access::Read && create && absent {
+    if access != Access::Write && absent {
         let folder = tempfile::tempdir().map_err(|error| {
             Failure::new(Kind::Repository, "temporary", format!("making a temporary folder: {error}"))
         })?;

@@ -55,14 +55,7 @@ pub fn needs_all(claim: &Claim) -> bool {
 /// A role as it is written in a Kitchen.
 #[must_use]
 pub fn role_word(role: Role) -> &'static str {
-    match role {
-        Role::Signature => "signature",
-        Role::Provenance => "provenance",
-        Role::Approvals => "approvals",
-        Role::Checks => "checks",
-        Role::Scans => "scans",
-        Role::Records => "records",
-    }
+    role.as_str()
 }
 
 #[derive(Debug)]

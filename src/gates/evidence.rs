@@ -1,7 +1,7 @@
 //! Gate 5, Evidence: artifact, signature and provenance, read fresh from the registry at the promotion.
 
 use super::{Context, facts_of};
-use crate::model::evidence::{Claim, Evidence, Facts, Looked, Unread};
+use crate::model::evidence::{Claim, Evidence, Facts, KeyState, Looked, Unread};
 use crate::model::id::{Artifact, Digest, OrderRef};
 use crate::model::kitchen::Role;
 use crate::model::order::Mode;
@@ -172,7 +172,21 @@ fn reference(kind: &str, proof: &crate::model::evidence::Proof, artifact: &Artif
 
 /// Why no key can vouch for anything: nothing is asked then.
 fn keys_missing(facts: &Facts) -> Option<String> {
+    if let Some(why) = trust_unusable(&facts.keys) {
+        return Some(why);
+    }
     let state = &facts.keys;
+    for (role, word) in [(Role::Signature, "signature"), (Role::Provenance, "provenance")] {
+        if !state.usable.contains(&role) {
+            return Some(format!("the Kitchen has no key with role {word} yet"));
+        }
+    }
+    None
+}
+
+/// Why the Kitchen's trust as a whole vouches for nothing, whatever the roles of its keys.
+#[must_use]
+pub fn trust_unusable(state: &KeyState) -> Option<String> {
     if !state.errors.is_empty() {
         return Some(format!("the Kitchen's trust cannot be used: {}", state.errors.join("; ")));
     }
@@ -181,11 +195,6 @@ fn keys_missing(facts: &Facts) -> Option<String> {
             "the Kitchen trusts keyless identities ({}), which this build cannot verify yet: nothing passes",
             state.identities.join(", ")
         ));
-    }
-    for (role, word) in [(Role::Signature, "signature"), (Role::Provenance, "provenance")] {
-        if !state.usable.contains(&role) {
-            return Some(format!("the Kitchen has no key with role {word} yet"));
-        }
     }
     None
 }

@@ -17,9 +17,9 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 
 /// Predicate type of promotion records.
-const PROMOTION: &str = "https://kokumi.dev/attestations/promotion/v1";
+pub(crate) const PROMOTION: &str = "https://kokumi.dev/attestations/promotion/v1";
 /// Predicate type of deployment records.
-const DEPLOYMENT: &str = "https://kokumi.dev/attestations/deployment/v1";
+pub(crate) const DEPLOYMENT: &str = "https://kokumi.dev/attestations/deployment/v1";
 
 /// What a promotion record says, as far as it is compared.
 #[derive(Debug, Deserialize)]

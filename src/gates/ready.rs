@@ -4,7 +4,7 @@
 use super::Context;
 use crate::model::environment::OnDelete;
 use crate::model::evidence::{Claim, Facts};
-use crate::model::id::Artifact;
+use crate::model::id::{Artifact, Digest};
 use crate::model::kitchen::KitchenSpec;
 use crate::model::plan::Candidate;
 use crate::model::verdict::{EvidenceRef, GateName, Verdict};
@@ -101,8 +101,19 @@ fn place_faults(case: &Case, candidate: &Candidate, place: &Place, context: &Con
 /// Why the Kitchen does not let this artifact in: its registries, its reject list.
 #[must_use]
 pub fn kitchen_faults(candidate: &Candidate, place: Option<&Place>, kitchen: &KitchenSpec) -> Vec<String> {
+    not_admitted(&candidate.artifact, candidate.base_digest, place, kitchen)
+}
+
+/// The same for an artifact that is nobody's candidate. `base`: what it was rendered from, where known.
+#[must_use]
+pub fn not_admitted(
+    artifact: &Artifact,
+    base: Option<Digest>,
+    place: Option<&Place>,
+    kitchen: &KitchenSpec,
+) -> Vec<String> {
     let mut wrong = Vec::new();
-    let repository = &candidate.artifact.repository;
+    let repository = &artifact.repository;
     let admits = |glob: &String| {
         let glob = WildMatch::new(glob.strip_prefix("oci://").unwrap_or(glob));
         glob.matches(repository.registry()) || glob.matches(&repository.to_string())
@@ -119,8 +130,7 @@ pub fn kitchen_faults(candidate: &Candidate, place: Option<&Place>, kitchen: &Ki
                 .environments
                 .iter()
                 .any(|glob| place.is_none_or(|p| WildMatch::new(glob).matches(p.name.as_str())));
-        let hit =
-            rejected.digest == candidate.artifact.digest || Some(rejected.digest) == candidate.base_digest;
+        let hit = rejected.digest == artifact.digest || Some(rejected.digest) == base;
         if here && hit {
             let reason = if rejected.reason.is_empty() { "no reason given" } else { &rejected.reason };
             wrong.push(format!("{} is on the Kitchen's reject list: {reason}", rejected.digest));

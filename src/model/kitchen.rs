@@ -2,8 +2,8 @@
 
 use crate::model::id::Digest;
 use crate::model::meta::Meta;
-use serde::Deserialize;
 use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
 
 /// A Kitchen as read.
 #[derive(Debug, Clone, Deserialize)]
@@ -39,7 +39,7 @@ pub struct KitchenSpec {
 }
 
 /// `Kitchen.spec.trust`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Trust {
     /// Public keys.
@@ -51,7 +51,7 @@ pub struct Trust {
 }
 
 /// One trusted public key, with what it may vouch for.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustedKey {
     /// Unique.
@@ -66,7 +66,7 @@ pub struct TrustedKey {
 }
 
 /// One keyless identity.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustedIdentity {
     /// Unique.
@@ -89,7 +89,7 @@ fn default_roles() -> Vec<Role> {
 }
 
 /// What a key may vouch for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// That an artifact is ours.
@@ -106,8 +106,27 @@ pub enum Role {
     Records,
 }
 
+impl Role {
+    /// Every role.
+    pub const ALL: [Self; 6] =
+        [Self::Signature, Self::Provenance, Self::Approvals, Self::Checks, Self::Scans, Self::Records];
+
+    /// As it is written in a Kitchen.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Signature => "signature",
+            Self::Provenance => "provenance",
+            Self::Approvals => "approvals",
+            Self::Checks => "checks",
+            Self::Scans => "scans",
+            Self::Records => "records",
+        }
+    }
+}
+
 /// `Kitchen.spec.provenance`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProvenanceRules {
     /// Exact builder ids; empty: any.

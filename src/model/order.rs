@@ -102,7 +102,7 @@ pub struct Upstream {
 }
 
 /// One check: exactly one of `attestation` and `vulnerabilities`.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Check {
     /// Unique in its list.
@@ -114,7 +114,7 @@ pub struct Check {
 }
 
 /// A signed statement of a type, newer than `maxAge`, for which `expression` holds.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AttestationCheck {
     /// Exactly this predicate type.
@@ -126,7 +126,7 @@ pub struct AttestationCheck {
 }
 
 /// Limits on the newest signed scan.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct VulnerabilityCheck {
     /// No limit when absent.

@@ -5,6 +5,7 @@
 pub mod explain;
 pub mod get;
 pub mod open;
+pub mod verify;
 
 use crate::error;
 use crate::files::Change;

@@ -1,0 +1,240 @@
+//! What is asked about one artifact, and what was found: the hand-off between `verify` and its reports.
+
+use crate::model::evidence::Evidence;
+use crate::model::id::{Artifact, Digest, EnvironmentName, OrderRef, PreparationName};
+use crate::model::kitchen::Role;
+use crate::model::order::{ApprovalPolicy, Check};
+use crate::model::time::Time;
+use serde::{Deserialize, Serialize};
+
+/// What an Order and its Environment demand of an artifact, as far as signed evidence can say it. An evidence
+/// bundle keeps it.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Demanded {
+    /// Where the Order deploys.
+    pub environment: Option<EnvironmentName>,
+    /// The strictest policy; absent: no approval is needed.
+    pub approvals: Option<ApprovalPolicy>,
+    /// The Environment's, then the Order's.
+    pub checks: Vec<DemandedCheck>,
+}
+
+/// One check, and whose it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct DemandedCheck {
+    /// `Environment` or `Order`.
+    pub of: String,
+    /// The check.
+    pub check: Check,
+}
+
+/// The four outcomes without what they rest on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Signed content proves it.
+    Proven,
+    /// Nothing is there.
+    Missing,
+    /// Something is there; none of it proves it.
+    Invalid,
+    /// A needed answer could not be had or trusted.
+    Unread,
+}
+
+impl Outcome {
+    /// As printed.
+    #[must_use]
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Proven => "Proven",
+            Self::Missing => "Missing",
+            Self::Invalid => "Invalid",
+            Self::Unread => "Unread",
+        }
+    }
+}
+
+/// What a claim is about.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ClaimKind {
+    /// The artifact is there, whole, and one that Argo CD unpacks.
+    Artifact,
+    /// The Kitchen's registries and reject list let it in.
+    Admission,
+    /// Signed by a trusted key.
+    Signature,
+    /// Signed provenance names the Order.
+    Provenance,
+    /// The newest seal of votes approves.
+    Approvals,
+    /// A check of this name passes; whose it is.
+    Check {
+        /// Its name.
+        name: String,
+        /// `Environment` or `Order`.
+        of: String,
+    },
+    /// Records of its promotions.
+    Promotion,
+    /// Records of its deployments.
+    Deployment,
+}
+
+impl ClaimKind {
+    /// As printed.
+    #[must_use]
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Artifact => "artifact",
+            Self::Admission => "admission",
+            Self::Signature => "signature",
+            Self::Provenance => "provenance",
+            Self::Approvals => "approvals",
+            Self::Check { .. } => "check",
+            Self::Promotion => "promotion",
+            Self::Deployment => "deployment",
+        }
+    }
+}
+
+/// One piece that proves a claim.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Piece {
+    /// Of its manifest (bundle referrer) or layer (`.sig`, `.att`); of the artifact itself.
+    pub digest: Digest,
+    /// Of the signed file itself, or of the content layer.
+    pub blob: Digest,
+    /// Where it was found.
+    pub place: String,
+    /// Name of the trusted key; empty where nothing is signed.
+    pub key: String,
+    /// base64 SHA-256 of the key's SubjectPublicKeyInfo.
+    pub fingerprint: String,
+    /// Of a statement.
+    pub predicate_type: Option<String>,
+    /// When it was made, by its own signed word.
+    pub time: Option<Time>,
+}
+
+/// What was found for one claim.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ClaimReport {
+    /// Which.
+    pub kind: ClaimKind,
+    /// Whether the artifact is good for the Order only with it.
+    pub required: bool,
+    /// The outcome, with what it rests on.
+    pub found: Evidence<Vec<Piece>>,
+    /// One sentence, for a person.
+    pub says: String,
+}
+
+impl ClaimReport {
+    /// The outcome alone.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        match &self.found {
+            Evidence::Proven(_) => Outcome::Proven,
+            Evidence::Missing(_) => Outcome::Missing,
+            Evidence::Invalid(_) => Outcome::Invalid,
+            Evidence::Unread(_) => Outcome::Unread,
+        }
+    }
+
+    /// `signature`, or `check tests (of the Order)`.
+    #[must_use]
+    pub fn title(&self) -> String {
+        match &self.kind {
+            ClaimKind::Check { name, of } => format!("check {name} (of the {of})"),
+            ClaimKind::Artifact
+            | ClaimKind::Admission
+            | ClaimKind::Signature
+            | ClaimKind::Provenance
+            | ClaimKind::Approvals
+            | ClaimKind::Promotion
+            | ClaimKind::Deployment => self.kind.as_str().to_owned(),
+        }
+    }
+}
+
+/// Where evidence was read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ReadFrom {
+    /// The registry, or an image layout folder.
+    Registry,
+    /// An evidence bundle.
+    Bundle {
+        /// As named.
+        file: String,
+        /// SHA-256 of all its bytes.
+        digest: Digest,
+    },
+}
+
+/// Whose trust was used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Whose {
+    /// The reader's own Kitchen.
+    Own,
+    /// What the evidence bundle carries.
+    Bundled,
+}
+
+/// The trust that was used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TrustUsed {
+    /// Whose.
+    pub whose: Whose,
+    /// Where the Kitchen is written; `None`: there is none.
+    pub origin: Option<String>,
+    /// Hash over keys, roles, identities, roots and allow-lists.
+    pub fingerprint: Option<Digest>,
+    /// The keys.
+    pub keys: Vec<UsedKey>,
+}
+
+/// One trusted key under one of its names.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UsedKey {
+    /// As the Kitchen names it.
+    pub name: String,
+    /// base64 SHA-256 of its SubjectPublicKeyInfo.
+    pub fingerprint: String,
+    /// What it may vouch for under this name.
+    pub roles: Vec<Role>,
+}
+
+/// All that was found about one artifact.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verification {
+    /// The instant that it was judged for.
+    pub at: Time,
+    /// Which.
+    pub artifact: Artifact,
+    /// The tag that it was named by, resolved once.
+    pub tag: Option<String>,
+    /// For which Order.
+    pub order: OrderRef,
+    /// Which Preparation it is, where known.
+    pub preparation: Option<PreparationName>,
+    /// Where evidence was read.
+    pub from: ReadFrom,
+    /// By whose keys.
+    pub trust: TrustUsed,
+    /// What is demanded; `None`: the Order was not read, so nobody knows.
+    pub demanded: Option<Demanded>,
+    /// Every claim, in a stable order.
+    pub claims: Vec<ClaimReport>,
+}
+
+impl Verification {
+    /// Of all required claims: what is known to be lacking comes before what could not be read.
+    #[must_use]
+    pub fn outcome(&self) -> Outcome {
+        let is = |wanted: Outcome| self.claims.iter().any(|c| c.required && c.outcome() == wanted);
+        let order = [Outcome::Invalid, Outcome::Missing, Outcome::Unread];
+        order.into_iter().find(|outcome| is(*outcome)).unwrap_or(Outcome::Proven)
+    }
+}

@@ -1,0 +1,263 @@
+//! Kind `Verification`: every claim on one artifact, with what it rests on or why it does not stand.
+
+use super::{API_VERSION, print};
+use crate::model::evidence::{Candidate, Evidence, Unread};
+use crate::model::verification as model;
+use crate::model::verification::{ClaimKind, ClaimReport, ReadFrom, Whose};
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Verification {
+    api_version: &'static str,
+    kind: &'static str,
+    /// The instant that it was judged for.
+    at: String,
+    repository: String,
+    digest: String,
+    /// The tag that named it; null where a digest did.
+    tag: Option<String>,
+    order: Order,
+    /// Null where none is known.
+    preparation_name: Option<String>,
+    /// Of all required claims: `Proven`, `Missing`, `Invalid` or `Unread`.
+    outcome: &'static str,
+    /// Where evidence was read.
+    read_from: From,
+    trust: Trust,
+    /// Null: the Order was not read, so nobody knows.
+    demands: Option<Demands>,
+    claims: Vec<Claim>,
+}
+
+#[derive(Debug, Serialize)]
+struct Order {
+    namespace: String,
+    name: String,
+}
+
+#[derive(Debug, Serialize)]
+struct From {
+    /// `Registry` or `Bundle`.
+    kind: &'static str,
+    /// Of `Bundle`.
+    file: Option<String>,
+    /// SHA-256 of the file; of `Bundle`.
+    digest: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Trust {
+    /// `Own` or `Bundled`.
+    whose: &'static str,
+    /// Where the Kitchen is written; null: there is none.
+    origin: Option<String>,
+    /// Hash over keys, roles, identities, roots and allow-lists.
+    fingerprint: Option<String>,
+    keys: Vec<Key>,
+}
+
+#[derive(Debug, Serialize)]
+struct Key {
+    name: String,
+    /// base64 SHA-256 of its SubjectPublicKeyInfo.
+    fingerprint: String,
+    roles: Vec<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct Demands {
+    environment: Option<String>,
+    /// Null: no approval is needed.
+    approvals: Option<Approvals>,
+    /// Names of the checks.
+    checks: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Approvals {
+    required_approvals: u32,
+    allowed_groups: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Claim {
+    /// `artifact`, `admission`, `signature`, `provenance`, `approvals`, `check`, `promotion`, `deployment`.
+    name: &'static str,
+    /// Of `check`: its name.
+    check: Option<String>,
+    /// Of `check`: `Environment` or `Order`.
+    check_of: Option<String>,
+    required: bool,
+    /// `Proven`, `Missing`, `Invalid` or `Unread`.
+    outcome: &'static str,
+    /// Condition Verified's word; null where there is none, and of `Proven`.
+    reason: Option<&'static str>,
+    /// For a person.
+    message: String,
+    /// What proves it; of `Proven`.
+    evidence: Vec<Piece>,
+    /// What was looked at and did not count.
+    candidates: Vec<Looked>,
+    /// The request that failed; of `Unread`.
+    unread: Option<Failed>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Piece {
+    /// Of its manifest, or of its layer under a `.sig` or `.att` tag.
+    digest: String,
+    /// Of the signed file itself.
+    blob: String,
+    place: String,
+    /// Null where nothing is signed.
+    key: Option<String>,
+    /// base64 SHA-256 of the key's SubjectPublicKeyInfo.
+    fingerprint: Option<String>,
+    predicate_type: Option<String>,
+    /// When it was made, by its own signed word.
+    time: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct Looked {
+    place: String,
+    digest: Option<String>,
+    /// Why it did not count.
+    message: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Failed {
+    request: String,
+    /// HTTP status.
+    status: Option<u16>,
+    message: String,
+    /// Whether a later try may fare better by itself.
+    retryable: bool,
+}
+
+/// The document.
+#[must_use]
+pub fn verification(found: &model::Verification) -> String {
+    let (kind, file, digest) = match &found.from {
+        ReadFrom::Registry => ("Registry", None, None),
+        ReadFrom::Bundle { file, digest } => ("Bundle", Some(file.clone()), Some(digest.to_string())),
+    };
+    print(&Verification {
+        api_version: API_VERSION,
+        kind: "Verification",
+        at: found.at.to_string(),
+        repository: found.artifact.repository.to_string(),
+        digest: found.artifact.digest.to_string(),
+        tag: found.tag.clone(),
+        order: Order { namespace: found.order.namespace.to_string(), name: found.order.name.to_string() },
+        preparation_name: found.preparation.as_ref().map(ToString::to_string),
+        outcome: found.outcome().as_str(),
+        read_from: From { kind, file, digest },
+        trust: trust(&found.trust),
+        demands: found.demanded.as_ref().map(demands),
+        claims: found.claims.iter().map(claim).collect(),
+    })
+}
+
+fn trust(trust: &model::TrustUsed) -> Trust {
+    Trust {
+        whose: match trust.whose {
+            Whose::Own => "Own",
+            Whose::Bundled => "Bundled",
+        },
+        origin: trust.origin.clone(),
+        fingerprint: trust.fingerprint.map(|d| d.to_string()),
+        keys: trust
+            .keys
+            .iter()
+            .map(|key| Key {
+                name: key.name.clone(),
+                fingerprint: key.fingerprint.clone(),
+                roles: key.roles.iter().map(|r| r.as_str()).collect(),
+            })
+            .collect(),
+    }
+}
+
+fn demands(demanded: &model::Demanded) -> Demands {
+    Demands {
+        environment: demanded.environment.as_ref().map(ToString::to_string),
+        approvals: demanded.approvals.as_ref().map(|policy| Approvals {
+            required_approvals: policy.required_approvals,
+            allowed_groups: policy.allowed_groups.clone(),
+        }),
+        checks: demanded.checks.iter().map(|c| c.check.name.clone()).collect(),
+    }
+}
+
+fn claim(claim: &ClaimReport) -> Claim {
+    let (check, check_of) = match &claim.kind {
+        ClaimKind::Check { name, of } => (Some(name.clone()), Some(of.clone())),
+        ClaimKind::Artifact
+        | ClaimKind::Admission
+        | ClaimKind::Signature
+        | ClaimKind::Provenance
+        | ClaimKind::Approvals
+        | ClaimKind::Promotion
+        | ClaimKind::Deployment => (None, None),
+    };
+    let mut shown = Claim {
+        name: claim.kind.as_str(),
+        check,
+        check_of,
+        required: claim.required,
+        outcome: claim.outcome().as_str(),
+        reason: None,
+        message: claim.says.clone(),
+        evidence: Vec::new(),
+        candidates: Vec::new(),
+        unread: None,
+    };
+    match &claim.found {
+        Evidence::Proven(pieces) => shown.evidence = pieces.iter().map(piece).collect(),
+        Evidence::Missing(looked) | Evidence::Invalid(looked) => {
+            shown.reason = looked.reason.map(|r| r.as_str());
+            shown.candidates = looked.candidates.iter().map(candidate).collect();
+        }
+        Evidence::Unread(why) => {
+            shown.reason = Some(why.reason.as_str());
+            shown.unread = Some(failed(why));
+        }
+    }
+    shown
+}
+
+fn piece(piece: &model::Piece) -> Piece {
+    let some = |text: &String| Some(text.clone()).filter(|t| !t.is_empty());
+    Piece {
+        digest: piece.digest.to_string(),
+        blob: piece.blob.to_string(),
+        place: piece.place.clone(),
+        key: some(&piece.key),
+        fingerprint: some(&piece.fingerprint),
+        predicate_type: piece.predicate_type.clone(),
+        time: piece.time.map(|t| t.to_string()),
+    }
+}
+
+fn candidate(candidate: &Candidate) -> Looked {
+    Looked {
+        place: candidate.place.clone(),
+        digest: candidate.digest.map(|d| d.to_string()),
+        message: candidate.why.clone(),
+    }
+}
+
+fn failed(why: &Unread) -> Failed {
+    Failed {
+        request: why.request.clone(),
+        status: why.status,
+        message: why.why.clone(),
+        retryable: why.retryable,
+    }
+}

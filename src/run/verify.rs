@@ -1,0 +1,209 @@
+//! Verifying one artifact for one Order: the trust and the demands as `plan` reads them, the evidence as a
+//! promotion reads it, and the records that the repository keeps.
+
+use super::{Read, Setup, records};
+use crate::decide::verification::{KeptRecord, Question};
+use crate::error::{Failure, Kind};
+use crate::evidence::answer::{Answer, Reference};
+use crate::evidence::gather::gather_blocking;
+use crate::evidence::keys::KeyRing;
+use crate::gates::evidence::unread_text;
+use crate::gates::proof;
+use crate::model::evidence::{Ask, Evidence};
+use crate::model::id::{Artifact, Digest, OciRepository, OrderRef, PreparationName};
+use crate::model::kitchen::{KitchenSpec, Role};
+use crate::model::verification::{ReadFrom, TrustUsed, UsedKey, Verification, Whose};
+use crate::model::world::Holds;
+use crate::resolve;
+
+/// What a person named: a repository, and a digest or a tag.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Named {
+    /// Pinned.
+    Digest(Digest),
+    /// To be resolved, once.
+    Tag(String),
+}
+
+/// The artifact that is meant.
+///
+/// # Errors
+/// The registry has no such tag ([`Kind::SaysNo`]), or cannot be read.
+pub fn pin(setup: &Setup<'_>, repository: &OciRepository, named: &Named) -> Result<Artifact, Failure> {
+    let tag = match named {
+        Named::Digest(digest) => return Ok(Artifact { repository: repository.clone(), digest: *digest }),
+        Named::Tag(tag) => tag,
+    };
+    let reference = Reference::Tag(tag.clone());
+    let failure = |kind, why: String| Failure::new(kind, "tag", why).of(format!("{repository}:{tag}"));
+    match setup.runtime.block_on(setup.registries.manifest(repository, &reference)) {
+        Answer::Found(manifest) => Ok(Artifact { repository: repository.clone(), digest: manifest.digest }),
+        Answer::Absent => Err(failure(Kind::SaysNo, "the registry has no such tag".into())),
+        Answer::Unread(why) => Err(failure(Kind::Unread, unread_text(&why))),
+    }
+}
+
+/// What is verified.
+#[derive(Debug, Clone)]
+pub struct Subject {
+    /// Which artifact.
+    pub artifact: Artifact,
+    /// The tag that named it.
+    pub tag: Option<String>,
+    /// For which Order.
+    pub order: OrderRef,
+    /// The Preparation, where it was named.
+    pub preparation: Option<PreparationName>,
+}
+
+/// By whose trust.
+pub struct Trust<'a> {
+    /// What the Kitchen says.
+    pub kitchen: &'a KitchenSpec,
+    /// Whose it is.
+    pub whose: Whose,
+    /// Where it is written.
+    pub origin: Option<String>,
+}
+
+/// What was found, and what is to be said besides.
+pub struct Verified {
+    /// The answers.
+    pub verification: Verification,
+    /// What could not be read of the inputs, and may change the answer.
+    pub problems: Vec<Failure>,
+    /// For people.
+    pub warnings: Vec<Failure>,
+}
+
+/// Verifies by the sources' own trust, against the registry.
+///
+/// # Errors
+/// What is asked contradicts itself, or the policies do.
+pub fn verify(setup: &Setup<'_>, read: &Read, subject: &Subject) -> Result<Verified, Failure> {
+    let none = KitchenSpec::default();
+    let loaded = read.world.kitchen.as_ref();
+    let trust = Trust {
+        kitchen: loaded.map_or(&none, |k| &k.object.spec),
+        whose: Whose::Own,
+        origin: loaded.map(|k| k.origin.at().to_string()),
+    };
+    let question = question(setup, read, subject, trust.kitchen)?;
+    let ring = KeyRing::read(trust.kitchen);
+    let kept = kept(setup, read, subject, &ring);
+    let mut verified = answer(setup, &question, &trust, &ring, &kept, subject);
+    verified.problems = problems(read, &subject.order);
+    Ok(verified)
+}
+
+/// What the sources let us ask.
+///
+/// # Errors
+/// As [`Question::of`].
+pub fn question(
+    setup: &Setup<'_>,
+    read: &Read,
+    subject: &Subject,
+    kitchen: &KitchenSpec,
+) -> Result<Question, Failure> {
+    let cases = resolve::cases(&read.world, &read.gitops, &setup.argocd_namespace);
+    let case = cases.iter().find(|case| case.order == subject.order);
+    Question::of(case, kitchen, &subject.artifact, &subject.order, subject.preparation.as_ref())
+}
+
+/// Reads the evidence and judges it.
+#[must_use]
+pub fn answer(
+    setup: &Setup<'_>,
+    question: &Question,
+    trust: &Trust<'_>,
+    ring: &KeyRing,
+    kept: &[KeptRecord],
+    subject: &Subject,
+) -> Verified {
+    let asks = [Ask { artifact: question.artifact.clone(), claims: question.claims() }];
+    let facts = gather_blocking(setup.runtime, &asks, ring, setup.registries, &setup.gather);
+    let mut warnings = facts.warnings.clone();
+    if question.demanded.is_none() {
+        let unknown = Failure::new(
+            Kind::Input,
+            "order-not-read",
+            "it was not read, or not where it deploys: which approvals and checks it demands is not known",
+        );
+        let unknown = unknown.of(format!("Order {}", question.order));
+        warnings.push(unknown.hint("name a source that has it and its Environment with --from"));
+    }
+    Verified {
+        verification: Verification {
+            at: setup.now,
+            artifact: question.artifact.clone(),
+            tag: subject.tag.clone(),
+            order: question.order.clone(),
+            preparation: question.seal_of.as_ref().map(|of| of.preparation.clone()),
+            from: ReadFrom::Registry,
+            trust: used(trust, ring),
+            demanded: question.demanded.clone(),
+            claims: question.judge(&facts, kept, setup.now),
+        },
+        problems: Vec::new(),
+        warnings,
+    }
+}
+
+fn used(trust: &Trust<'_>, ring: &KeyRing) -> TrustUsed {
+    let mut keys: Vec<UsedKey> = Vec::new();
+    for key in ring.keys() {
+        for role in Role::ALL {
+            let Some(name) = key.name_for(role) else { continue };
+            let fingerprint = key.key.fingerprint();
+            match keys.iter_mut().find(|k| k.name == name && k.fingerprint == fingerprint) {
+                Some(known) => known.roles.push(role),
+                None => keys.push(UsedKey {
+                    name: name.to_owned(),
+                    fingerprint: fingerprint.to_owned(),
+                    roles: vec![role],
+                }),
+            }
+        }
+    }
+    keys.sort_by(|a, b| (&a.name, &a.fingerprint).cmp(&(&b.name, &b.fingerprint)));
+    TrustUsed {
+        whose: trust.whose,
+        origin: trust.origin.clone(),
+        fingerprint: ring.state().fingerprint,
+        keys,
+    }
+}
+
+/// What the repository keeps about this artifact: the records that the Order's history names for its digest.
+fn kept(setup: &Setup<'_>, read: &Read, subject: &Subject, ring: &KeyRing) -> Vec<KeptRecord> {
+    let serving = read.gitops.servings.get(&subject.order).and_then(|file| file.serving.as_ref().ok());
+    let Some(serving) = serving.filter(|_| setup.records) else { return Vec::new() };
+    let mut asks = proof::asks(&subject.order, &serving.status.history);
+    asks.retain(|ask| ask.artifact == subject.artifact.digest);
+    let found = records::read(asks.into_iter().collect(), &read.snapshot, ring);
+    found
+        .into_iter()
+        .map(|(ask, found)| KeptRecord {
+            place: "repository",
+            digest: ask.bundle,
+            found: match found {
+                Evidence::Proven(proof) => Ok(proof),
+                Evidence::Missing(looked) | Evidence::Invalid(looked) => Err(looked.why),
+                Evidence::Unread(unread) => Err(unread_text(&unread)),
+            },
+        })
+        .collect()
+}
+
+/// What was not read whole and may be the Kitchen, a policy or a check.
+fn problems(read: &Read, order: &OrderRef) -> Vec<Failure> {
+    let all = read.world.problems.iter().chain(&read.gitops.problems);
+    all.filter(|problem| match &problem.holds {
+        Holds::Nothing => false,
+        Holds::Orders(orders) => orders.contains(order),
+        Holds::Everything => true,
+    })
+    .map(|problem| problem.failure.clone())
+    .collect()
+}
