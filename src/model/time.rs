@@ -102,15 +102,18 @@ impl From<Time> for String {
 /// How far a clock may be off before a time ahead of it counts as a lie: five minutes (`promotion.md`, "Clocks lie").
 pub const SKEW: Span = Span(300);
 
-/// A span of time in whole seconds, never negative. The grammar is Go's (`90m`, `1h30m`, whole numbers) plus
-/// `d` for 24 hours, and `0`. Units from `d` down to `s`, each at most once, in falling order.
+/// A span of time in whole seconds, never negative. The grammar is that of Go's `time.ParseDuration` (`90m`,
+/// `1h30m`, `1.5h`; units `h`, `m`, `s`, `ms`, `us`, `ns`, in any order and number) plus `d` for 24 hours, and
+/// `0`. What is no whole number of seconds is an error, never rounded.
 ///
 /// ```
 /// use expedite::model::time::Span;
-/// assert_eq!(Span::parse("1h30m").unwrap().seconds(), 5400);
-/// assert_eq!(Span::parse("1d12h").unwrap().seconds(), 36 * 3600);
-/// assert_eq!(Span::parse("0").unwrap().seconds(), 0);
-/// for bad in ["", "86400", "P1D", "-1h", " 24h ", "24H", "1h1h", "1m1h", "h"] {
+/// for (text, seconds) in
+///     [("1h30m", 5_400), ("1.5h", 5_400), (".5d", 43_200), ("1d12h", 129_600), ("1500ms500ms", 2), ("0", 0)]
+/// {
+///     assert_eq!(Span::parse(text).unwrap().seconds(), seconds, "{text}");
+/// }
+/// for bad in ["", "86400", "P1D", "-1h", " 24h ", "24H", "h", ".h", "1.5", "1.5s", "1,5h", "1w"] {
 ///     assert!(Span::parse(bad).is_err(), "{bad:?}");
 /// }
 /// ```
@@ -139,48 +142,78 @@ impl Span {
     /// # Errors
     /// Quotes the text and shows the grammar. Nothing that fails to parse becomes a zero.
     pub fn parse(text: &str) -> Result<Self, IdError> {
-        let wrong =
-            |why: &str| IdError(format!("{text:?} is no duration: {why}; write 90m, 24h, 1h30m, 7d or 0"));
+        let wrong = |why: &str| {
+            IdError(format!("{text:?} is no duration: {why}; write 90m, 24h, 1h30m, 1.5h, 7d or 0"))
+        };
         if text == "0" {
             return Ok(Self(0));
         }
         if text.starts_with('-') {
             return Err(wrong("it is negative"));
         }
-        let mut total: u64 = 0;
-        let mut rest = text;
-        let mut last_unit = u64::MAX;
-        while !rest.is_empty() {
-            let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
-            if digits == 0 {
-                return Err(wrong("a number is missing"));
-            }
-            let number: u64 = rest[..digits].parse().map_err(|_| wrong("a number is too large"))?;
-            rest = &rest[digits..];
-            let unit = match rest.bytes().next() {
-                Some(b'd') => 86_400,
-                Some(b'h') => 3_600,
-                Some(b'm') => 60,
-                Some(b's') => 1,
-                Some(b'.') => return Err(wrong("fractions are not taken")),
-                Some(_) => return Err(wrong("units are d, h, m and s")),
-                None => return Err(wrong("a unit is missing")),
-            };
-            rest = &rest[1..];
-            if unit >= last_unit {
-                return Err(wrong("units go from large to small, each once"));
-            }
-            last_unit = unit;
-            total = number
-                .checked_mul(unit)
-                .and_then(|n| total.checked_add(n))
-                .filter(|n| *n <= 100 * 366 * 86_400)
-                .ok_or_else(|| wrong("it is longer than a hundred years"))?;
-        }
-        if text.is_empty() {
+        let mut rest = text.strip_prefix('+').unwrap_or(text);
+        if rest.is_empty() {
             return Err(wrong("it is empty"));
         }
-        Ok(Self(total))
+        let mut nanoseconds: u128 = 0;
+        while !rest.is_empty() {
+            let number = rest.bytes().take_while(|b| b.is_ascii_digit() || *b == b'.').count();
+            let (number, after) = rest.split_at(number);
+            let unit = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
+            let (unit, after) = after.split_at(unit);
+            let unit = nanoseconds_of(unit).map_err(wrong)?;
+            nanoseconds += times(number, unit).map_err(wrong)?;
+            rest = after;
+            if nanoseconds > HUNDRED_YEARS {
+                return Err(wrong("it is longer than a hundred years"));
+            }
+        }
+        match u64::try_from(nanoseconds / SECOND) {
+            Ok(seconds) if nanoseconds.is_multiple_of(SECOND) => Ok(Self(seconds)),
+            Ok(_) | Err(_) => Err(wrong("it is no whole number of seconds")),
+        }
+    }
+}
+
+/// In nanoseconds.
+const SECOND: u128 = 1_000_000_000;
+const HUNDRED_YEARS: u128 = 100 * 366 * 86_400 * SECOND;
+
+fn nanoseconds_of(unit: &str) -> Result<u128, &'static str> {
+    match unit {
+        "d" => Ok(86_400 * SECOND),
+        "h" => Ok(3_600 * SECOND),
+        "m" => Ok(60 * SECOND),
+        "s" => Ok(SECOND),
+        "ms" => Ok(1_000_000),
+        // Both micro signs, as Go reads them.
+        "us" | "\u{b5}s" | "\u{3bc}s" => Ok(1_000),
+        "ns" => Ok(1),
+        "" => Err("a unit is missing"),
+        _ => Err("units are d, h, m, s, ms, us and ns"),
+    }
+}
+
+/// A decimal number of units, exactly.
+fn times(number: &str, unit: u128) -> Result<u128, &'static str> {
+    let (whole, part) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() && part.is_empty() {
+        return Err("a number is missing");
+    }
+    if part.contains('.') {
+        return Err("a number has two points");
+    }
+    if whole.len() > 15 || part.len() > 15 {
+        return Err("a number is too long");
+    }
+    let value = |digits: &str| digits.parse::<u128>().unwrap_or(0);
+    // 15 digits: the length fits any integer.
+    let scale = 10_u128.pow(u32::try_from(part.len()).unwrap_or(0));
+    let part = value(part) * unit;
+    if part.is_multiple_of(scale) {
+        Ok(value(whole) * unit + part / scale)
+    } else {
+        Err("it is no whole number of seconds")
     }
 }
 

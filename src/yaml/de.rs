@@ -521,7 +521,7 @@ mod tests {
             ("list: a", "1:7: list: wanted a list, found a"),
             (
                 "inner:\n- name: a\n  soak: 86400",
-                "3:9: inner[0].soak: \"86400\" is no duration: a unit is missing; write 90m, 24h, 1h30m, 7d or 0",
+                "3:9: inner[0].soak: \"86400\" is no duration: a unit is missing; write 90m, 24h, 1h30m, 1.5h, 7d or 0",
             ),
             ("flag: yes", "1:7: flag: wanted true or false, found yes (write true)"),
             ("flag: \"true\"", "1:7: flag: wanted true or false, found the text \"true\""),
