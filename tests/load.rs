@@ -362,18 +362,34 @@ fn b07_an_lfs_pointer_is_named_and_nothing_is_whole() {
 }
 
 #[test]
+fn what_the_published_crd_writes_by_default_disagrees_with_no_mode() {
+    for mode in ["Automatic", "Manual"] {
+        let world =
+            one(&order("shop/a", &format!("  autoDeploy: Disabled\n  promotion: {{mode: {mode}}}\n")));
+        assert_eq!(said(&world), Vec::<String>::new(), "{mode}");
+        assert!(world.orders.contains_key(&order_ref("shop/a")));
+    }
+}
+
+#[test]
 fn b08_a_soak_is_exact_or_an_error() {
     let soak = |text: &str| {
         one(&order("shop/a", &format!("  promotion:\n    upstream:\n    - {{order: b, soak: \"{text}\"}}\n")))
     };
-    for (text, seconds) in
-        [("1d", 86_400), ("24h", 86_400), ("90m", 5400), ("1h30m", 5400), ("1d12h", 129_600), ("0", 0)]
-    {
+    for (text, seconds) in [
+        ("1d", 86_400),
+        ("24h", 86_400),
+        ("90m", 5400),
+        ("1h30m", 5400),
+        ("1d12h", 129_600),
+        ("1.5h", 5400),
+        ("0", 0),
+    ] {
         let world = soak(text);
         let promotion = world.orders[&order_ref("shop/a")].object.spec.promotion.clone().unwrap();
         assert_eq!(promotion.upstream[0].soak, Span::of_seconds(seconds), "{text}");
     }
-    for text in ["86400", "P1D", "-1h", " 24h ", "24H", ""] {
+    for text in ["86400", "P1D", "-1h", " 24h ", "24H", "0.3s", ""] {
         let world = soak(text);
         assert!(world.orders.is_empty(), "{text:?} never means no soak");
         let message = &said(&world)[0];

@@ -92,15 +92,10 @@ pub fn metadata(node: &Node, kind: Kind, report: &mut Report<'_>) {
 pub fn order(order: &Order, id: &OrderRef, report: &mut Report<'_>) {
     let promotion = order.spec.promotion.as_ref();
     let mode = promotion.and_then(|p| p.mode);
-    let disagree = match (order.spec.auto_deploy, mode) {
-        (Some(AutoDeploy::Enabled), Some(Mode::Manual)) => Some("Enabled, and promotion.mode is Manual"),
-        (Some(AutoDeploy::Disabled), Some(Mode::Automatic)) => {
-            Some("Disabled, and promotion.mode is Automatic")
-        }
-        _ => None,
-    };
-    if let Some(cause) = disagree {
-        report.wrong_with("spec.autoDeploy", format!("is {cause}"), Some("remove autoDeploy"));
+    // `Disabled` beside Automatic is what an API server wrote by default where a person wrote the mode alone.
+    if let (Some(AutoDeploy::Enabled), Some(Mode::Manual)) = (order.spec.auto_deploy, mode) {
+        let cause = "is Enabled, and promotion.mode is Manual";
+        report.wrong_with("spec.autoDeploy", cause, Some("remove autoDeploy"));
     }
     let Some(promotion) = promotion else { return };
     let top = "spec.promotion";

@@ -24,7 +24,9 @@ pub struct Order {
 pub struct OrderSpec {
     /// Where it deploys; absent only while no Environment object exists.
     pub environment: Option<EnvironmentName>,
-    /// The published August 2026 field; counts where `promotion.mode` is absent.
+    /// The published August 2026 field; counts where `promotion.mode` is absent. `Enabled` beside `Manual`
+    /// is an error. `Disabled` beside `Automatic` is none: the published CRD writes `Disabled` by default,
+    /// so that a cluster has it beside every mode that a person wrote.
     pub auto_deploy: Option<AutoDeploy>,
     /// How it moves.
     pub promotion: Option<Promotion>,
