@@ -18,6 +18,7 @@ pub mod model;
 pub mod files;
 pub mod yaml;
 pub mod settings;
+pub mod program;
 pub mod git;
 pub mod load;
 pub mod resolve;

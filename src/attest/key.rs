@@ -3,18 +3,18 @@
 use crate::error::{Failure, Kind};
 use crate::evidence::envelope::decode_base64;
 use crate::evidence::keys::PublicKey;
+use crate::program::{self, Bounds};
 use p256::ecdsa::signature::Signer as _;
 use p256::pkcs8::{DecodePrivateKey as _, EncodePublicKey as _};
 use sigstore::crypto::signing_key::SigStoreKeyPair;
 use std::fmt;
-use std::io::{Read as _, Write as _};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// How long a signer command may take.
 const COMMAND_TIME: Duration = Duration::from_secs(60);
 /// Most bytes of a signer command's answer that are read.
-const COMMAND_ANSWER: u64 = 64 << 10;
+const COMMAND_ANSWER: usize = 64 << 10;
 
 /// Something that signs records. Its Debug shows the public key's fingerprint only.
 pub struct Signer {
@@ -169,56 +169,14 @@ impl CommandLine {
         let [program, arguments @ ..] = self.words.as_slice() else {
             return Err(failed("it is empty".into()));
         };
-        let mut child = Command::new(program)
-            .args(arguments)
-            .arg(verb)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::inherit())
-            .spawn()
-            .map_err(|e| failed(format!("it does not start: {e}")))?;
-        let until = Instant::now() + self.time;
-        let (input_pipe, output_pipe) = (child.stdin.take(), child.stdout.take());
-        let input = input.to_vec();
-        // A command that does not read its input is no fault of ours: a broken pipe is ignored.
-        let writer = std::thread::spawn(move || input_pipe.map(|mut p| p.write_all(&input)));
-        let reader = std::thread::spawn(move || {
-            let mut bytes = Vec::new();
-            let read = output_pipe.map(|p| p.take(COMMAND_ANSWER + 1).read_to_end(&mut bytes));
-            read.transpose().map(|_| bytes)
-        });
-        let status = wait(&mut child, until).map_err(|e| failed(format!("waiting for it: {e}")))?;
-        let Some(status) = status else {
-            // It is stopped by its own handle; its pipes close with it.
-            let _ = child.kill();
-            let _ = child.wait();
-            return Err(failed(format!("it did not end within {} s", self.time.as_secs())));
-        };
-        let _ = writer.join();
-        let bytes = reader
-            .join()
-            .map_err(|_| failed("reading its answer failed".into()))?
-            .map_err(|e| failed(format!("reading its answer: {e}")))?;
-        // First, because a command whose pipe is closed while it prints ends by the signal of that.
-        if bytes.len() as u64 > COMMAND_ANSWER {
-            return Err(failed(format!("it printed more than {COMMAND_ANSWER} bytes")));
+        let mut command = Command::new(program);
+        // What it says is for the person or the log that started us.
+        command.args(arguments).arg(verb).stderr(Stdio::inherit());
+        let bounds = Bounds { time: self.time, output: COMMAND_ANSWER };
+        let ended = program::run(command, input, bounds).map_err(|fault| failed(fault.to_string()))?;
+        if !ended.status.success() {
+            return Err(failed(format!("it ended with {}", ended.status)));
         }
-        if !status.success() {
-            return Err(failed(format!("it ended with {status}")));
-        }
-        Ok(bytes)
-    }
-}
-
-/// `None`: it still runs at `until`.
-fn wait(child: &mut Child, until: Instant) -> std::io::Result<Option<std::process::ExitStatus>> {
-    loop {
-        if let Some(status) = child.try_wait()? {
-            return Ok(Some(status));
-        }
-        if Instant::now() >= until {
-            return Ok(None);
-        }
-        std::thread::sleep(Duration::from_millis(10));
+        Ok(ended.output)
     }
 }

@@ -6,22 +6,31 @@ use crate::cmd::{diff, one};
 use crate::decide::ballot::{self, Voter};
 use crate::error::{At, Failure, Kind};
 use crate::gates::{Context, ssh_vote};
+use crate::git::Environment;
 use crate::model::approval::Ballot;
 use crate::model::id::Digest;
 use crate::model::kitchen::{ApprovalTrust, KitchenSpec};
 use crate::model::naming::API_VERSION;
 use crate::model::world::Origin;
+use crate::program::{self, Bounds, Fault};
 use crate::report::{Output, escape};
 use crate::resolve;
 use crate::run;
 use crate::yaml::emit;
 use serde_json::json;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// Longest name of the vote's object, before its hash.
 const NAME: usize = 200;
+
+/// How long `ssh-keygen` may take: a person types a passphrase, or looks for the security key.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+/// Most bytes of a signature that are read.
+const SIGNATURE: usize = 64 << 10;
 
 /// Judges, shows, signs, writes.
 ///
@@ -80,7 +89,7 @@ pub fn run(
         ssh_vote::bytes(&order.namespace, &candidate.name, candidate.artifact.digest, decision, submitted);
     let signature = match (&voter, &args.sign_key) {
         (Voter::Key(key), Some(path)) => {
-            let signature = sign(path, &message).map_err(one)?;
+            let signature = sign(path, &message, &opened.environment, PATIENCE).map_err(one)?;
             ssh_vote::verify(&signature, &message, std::slice::from_ref(&**key)).map_err(|why| {
                 one(signing(path, format!("what ssh-keygen signed does not verify: {why}")))
             })?;
@@ -160,27 +169,29 @@ fn public_half(path: &Path) -> Result<ssh_key::PublicKey, Failure> {
 }
 
 /// Lets OpenSSH sign: it knows agents, passphrases and security keys.
-fn sign(path: &Path, message: &[u8]) -> Result<String, Failure> {
+fn sign(path: &Path, message: &[u8], environment: &Environment, time: Duration) -> Result<String, Failure> {
     let failed = |cause: String| {
         signing(path, cause).hint("it must sign with: ssh-keygen -Y sign -n approval.delivery.kokumi.dev")
     };
-    let mut child = Command::new("ssh-keygen")
-        .args(["-Y", "sign", "-n", ssh_vote::NAMESPACE, "-f"])
-        .arg(path)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .map_err(|e| failed(format!("ssh-keygen cannot be run: {e}")))?;
-    if let Some(mut input) = child.stdin.take() {
-        input.write_all(message).map_err(|e| failed(format!("ssh-keygen does not listen: {e}")))?;
+    let mut command = Command::new("ssh-keygen");
+    command.args(["-q", "-Y", "sign", "-n", ssh_vote::NAMESPACE, "-f"]).arg(path);
+    command.env_clear().envs(environment.iter());
+    // On a terminal its own words are for the voter: it asks for the touch of a security key there, and
+    // only there.
+    let asks = std::io::stderr().is_terminal();
+    command.stderr(if asks { Stdio::inherit() } else { Stdio::piped() });
+    let ended = program::run(command, message, Bounds { time, output: SIGNATURE }).map_err(|fault| {
+        let failure = failed(format!("ssh-keygen: {fault}"));
+        match fault {
+            Fault::Absent => failure.hint("OpenSSH signs votes: install its client"),
+            Fault::Start(_) | Fault::Late(_) | Fault::TooMuch(_) | Fault::Lost(_) => failure,
+        }
+    })?;
+    if !ended.status.success() {
+        let words = if ended.words.is_empty() { ended.status.to_string() } else { ended.words };
+        return Err(failed(format!("ssh-keygen does not sign: {words}")));
     }
-    let done = child.wait_with_output().map_err(|e| failed(format!("ssh-keygen: {e}")))?;
-    if !done.status.success() {
-        let words = String::from_utf8_lossy(&done.stderr);
-        return Err(failed(format!("ssh-keygen does not sign: {}", words.trim())));
-    }
-    String::from_utf8(done.stdout).map_err(|_| failed("ssh-keygen wrote no text".into()))
+    String::from_utf8(ended.output).map_err(|_| failed("ssh-keygen wrote no text".into()))
 }
 
 /// Where the vote goes: `--output`, else `approvals/` beside the Preparation's source folder; never over a file.
@@ -221,4 +232,35 @@ fn write(
     output.result(&format!("{}\n", escape::line(&path.display().to_string())));
     output.note("commit it, and propose it as any other change; the vote counts once it is read");
     Ok(())
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use std::os::unix::fs::PermissionsExt as _;
+
+    /// What `sign` says where `ssh-keygen` is this script.
+    fn with(script: &str, time: Duration) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let program = folder.path().join("ssh-keygen");
+        std::fs::write(&program, format!("#!/bin/sh\n{script}\n")).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let path = format!("{}:/usr/bin:/bin", folder.path().display());
+        let environment = Environment::new([("PATH", path)]);
+        sign(Path::new("key"), b"vote", &environment, time).unwrap_err().cause
+    }
+
+    #[test]
+    fn a_signer_that_hangs_fails_or_is_absent_is_an_error_that_says_so() {
+        let soon = Duration::from_secs(20);
+        let hangs = with("exec sleep 60", Duration::from_millis(200));
+        assert_eq!(hangs, "ssh-keygen: it gave no answer in 0.2 s");
+        let fails = with("echo 'no key' >&2; exit 255", soon);
+        assert!(fails.starts_with("ssh-keygen does not sign: "), "{fails}");
+        assert!(with("exec head -c 100000 /dev/zero", soon).contains("more than"));
+        let none = Environment::new([("PATH", "/nowhere")]);
+        let absent = sign(Path::new("key"), b"vote", &none, soon).unwrap_err();
+        assert_eq!(absent.cause, "ssh-keygen: the program is not there");
+    }
 }

@@ -3,19 +3,20 @@
 
 use crate::error::{Failure, Kind};
 use crate::git::{Environment, Repository};
+use crate::program::{self, Bounds};
 use ssh_key::{HashAlg, LineEnding, PrivateKey};
 use std::fmt;
-use std::io::{Read as _, Write as _};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Namespace of git's signatures (gitformat-signature).
 const NAMESPACE: &str = "git";
 
-/// How long `ssh-keygen` may take: a security key waits for a touch.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// How far `ssh-keygen` may go: a security key waits for a touch.
+const BOUNDS: Bounds = Bounds { time: Duration::from_secs(60), output: 64 << 10 };
 
 /// Signs commits.
 #[derive(Clone)]
@@ -170,37 +171,13 @@ impl How {
     }
 }
 
-/// Runs a program with `input`; its output, or why there is none.
+/// Runs `ssh-keygen` with `input`; the signature, or why there is none.
 fn answered(mut command: Command, input: &[u8]) -> Result<String, String> {
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|e| format!("ssh-keygen cannot be run: {e}"))?;
-    let (stdin, mut stdout, mut stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-    let input = input.to_vec();
-    let writer = std::thread::spawn(move || stdin.map(|mut to| to.write_all(&input)));
-    let reader = std::thread::spawn(move || {
-        let (mut out, mut err) = (String::new(), String::new());
-        // What cannot be read is missing, and that is an error below.
-        let _ = stdout.as_mut().map(|from| from.read_to_string(&mut out));
-        let _ = stderr.as_mut().map(|from| from.read_to_string(&mut err));
-        (out, err)
-    });
-    let until = Instant::now() + PATIENCE;
-    let status = loop {
-        match child.try_wait() {
-            Ok(Some(status)) => break status,
-            Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(10)),
-            Ok(None) | Err(_) => {
-                let _ = child.kill();
-                let _ = child.wait();
-                return Err(format!("ssh-keygen gave no answer in {} s", PATIENCE.as_secs()));
-            }
-        }
-    };
-    let _ = writer.join();
-    let (out, err) = reader.join().unwrap_or_default();
-    if status.success() && out.contains("-----BEGIN SSH SIGNATURE-----") {
-        return Ok(out);
+    command.stderr(Stdio::piped());
+    let ended = program::run(command, input, BOUNDS).map_err(|fault| format!("ssh-keygen: {fault}"))?;
+    let out = String::from_utf8_lossy(&ended.output);
+    if ended.status.success() && out.contains("-----BEGIN SSH SIGNATURE-----") {
+        return Ok(out.into_owned());
     }
-    let words = err.lines().map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join("; ");
-    Err(if words.is_empty() { "ssh-keygen gave no signature".to_owned() } else { words })
+    Err(if ended.words.is_empty() { "ssh-keygen gave no signature".to_owned() } else { ended.words })
 }

@@ -7,13 +7,13 @@
 
 use crate::error::{Failure, Kind};
 use crate::git::{Config, Environment, Secret};
+use crate::program::{self, Bounds, Fault};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use url::Url;
 
 /// The value of an `Authorization` header, and what to call it in a message.
@@ -37,8 +37,8 @@ impl Authorization {
 /// What a helper answered, by attribute.
 type Answer = BTreeMap<String, Secret>;
 
-/// How long a helper may take.
-const HELPER: Duration = Duration::from_secs(30);
+/// How far a helper may go.
+const HELPER: Bounds = Bounds { time: Duration::from_secs(30), output: 64 << 10 };
 
 /// Credentials for one URL.
 #[derive(Debug, Clone)]
@@ -187,40 +187,15 @@ impl Credentials {
         if let Some(folder) = &self.folder {
             command.current_dir(folder);
         }
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = command.spawn().map_err(|e| match e.kind() {
-            std::io::ErrorKind::NotFound => failed("program-absent", "the program is not there".to_owned()),
-            _ => failed("credential-helper", format!("cannot be run: {e}")),
-        })?;
-        if let Some(mut input) = child.stdin.take() {
-            // It may end without reading.
-            let _ = input.write_all(said.as_bytes());
+        command.stderr(Stdio::null());
+        match program::run(command, said.as_bytes(), HELPER) {
+            Ok(ended) if ended.status.success() => {
+                Ok(Some(String::from_utf8_lossy(&ended.output).into_owned()))
+            }
+            Ok(_) => Ok(None),
+            Err(fault @ Fault::Absent) => Err(failed("program-absent", fault.to_string())),
+            Err(fault) => Err(failed("credential-helper", fault.to_string())),
         }
-        let output = child.stdout.take();
-        let reader = std::thread::spawn(move || {
-            let mut text = Vec::new();
-            if let Some(mut output) = output {
-                let _ = std::io::Read::read_to_end(&mut output, &mut text);
-            }
-            text
-        });
-        let until = Instant::now() + HELPER;
-        let status = loop {
-            match child.try_wait() {
-                Ok(Some(status)) => break status,
-                Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(5)),
-                Ok(None) | Err(_) => {
-                    let _ = child.kill();
-                    let _ = child.wait();
-                    return Err(failed(
-                        "credential-helper",
-                        format!("gave no answer in {} s", HELPER.as_secs()),
-                    ));
-                }
-            }
-        };
-        let text = reader.join().unwrap_or_default();
-        Ok(status.success().then(|| String::from_utf8_lossy(&text).into_owned()))
     }
 }
 

@@ -3,9 +3,10 @@
 
 use crate::error::{Failure, Kind};
 use crate::git::credentials::decoded;
-use crate::git::process::{Pipe, Session};
+use crate::git::process::Pipe;
 use crate::git::transport::{Stream, Timeouts, Wire};
 use crate::git::{Config, Environment};
+use crate::program::session::Session;
 use git2::transport::Service;
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -137,7 +138,6 @@ impl Ssh {
             let why = format!("no answer in {} s", self.timeouts.silence.as_secs());
             return self.failure("repository-unreachable", why);
         }
-        let words = words.trim();
         if words.contains("Host key verification failed") {
             let changed = words.contains("IDENTIFICATION HAS CHANGED");
             let key = self.offered_key();
@@ -155,8 +155,7 @@ impl Ssh {
                 ))
             };
         }
-        let why =
-            if words.is_empty() { "ssh ended without a word".to_owned() } else { words.replace('\n', "; ") };
+        let why = if words.is_empty() { "ssh ended without a word".to_owned() } else { words.clone() };
         let failure = self.failure("repository-unreachable", why);
         if words.contains("Permission denied") || words.contains("Too many authentication failures") {
             return failure.hint("the server took none of the keys; name one with GIT_SSH_COMMAND=\"ssh -i KEY -o IdentitiesOnly=yes\", or load it into the agent");

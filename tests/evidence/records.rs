@@ -319,7 +319,7 @@ fn a_command_signs() {
     assert!(failing("exec head -c 100000 /dev/zero").contains("printed more than"));
     let why = |command: &str| Signer::from_command(command).unwrap_err().to_string();
     assert!(why("").contains("it is empty"));
-    assert!(why("/nowhere/at-all").contains("does not start"));
+    assert!(why("/nowhere/at-all").contains("is not there"));
     assert!(why(&script(dir, "mute", "exit 0")).contains("no public key"));
     let two = script(dir, "two", &format!("cat {0}/public.pem {0}/public.pem", dir.display()));
     assert!(why(&two).contains("more than one key"));

@@ -6,6 +6,7 @@
 
 use crate::evidence::registry::config::Environment;
 use crate::evidence::registry::secret::Secret;
+use crate::program::{self, Bounds, Fault};
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -13,17 +14,15 @@ use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::process::Command;
 use tokio::sync::OnceCell;
 
 /// The key under which docker keeps Docker Hub's credentials.
 const HUB_KEY: &str = "https://index.docker.io/v1/";
 /// Most that is read of a helper's output, bytes.
-const HELPER_OUTPUT: u64 = 64 << 10;
+const HELPER_OUTPUT: usize = 64 << 10;
 
 /// What is known of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -146,8 +145,7 @@ impl Credentials {
         };
         cell.get_or_init(|| async {
             let program = format!("docker-credential-{helper}");
-            let answer = tokio::time::timeout(self.patience, self.run(&program, server)).await;
-            let known = answer.unwrap_or_else(|_| Err("does not answer in time".into()));
+            let known = self.run(&program, server).await;
             known.map_err(|why| format!("credential helper {program}, named in {}, {why}", file.display()))
         })
         .await
@@ -156,25 +154,18 @@ impl Credentials {
 
     async fn run(&self, program: &str, server: &str) -> HelperAnswer {
         let path = self.find_program(program).ok_or("is not in PATH")?;
-        let mut child = Command::new(path)
-            .arg("get")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .kill_on_drop(true)
-            .spawn()
-            .map_err(|e| format!("cannot be started: {}", e.kind()))?;
-        if let Some(mut stdin) = child.stdin.take() {
-            // One that does not read its input may still answer.
-            let _ = stdin.write_all(server.as_bytes()).await;
-        }
-        let mut output = Vec::new();
-        if let Some(stdout) = child.stdout.take() {
-            let reading = stdout.take(HELPER_OUTPUT).read_to_end(&mut output).await;
-            reading.map_err(|e| format!("cannot be read: {}", e.kind()))?;
-        }
-        let status = child.wait().await.map_err(|e| format!("cannot be waited for: {}", e.kind()))?;
-        if !status.success() {
+        let mut command = Command::new(path);
+        command.arg("get").stderr(Stdio::null());
+        let (input, bounds) = (server.to_owned(), Bounds { time: self.patience, output: HELPER_OUTPUT });
+        let run = tokio::task::spawn_blocking(move || program::run(command, input.as_bytes(), bounds));
+        let ended = run.await.map_err(|_| "cannot be waited for")?.map_err(|fault| match fault {
+            Fault::Late(_) => "does not answer in time".to_owned(),
+            Fault::Absent | Fault::Start(_) | Fault::TooMuch(_) | Fault::Lost(_) => {
+                format!("fails: {fault}")
+            }
+        })?;
+        let output = ended.output;
+        if !ended.status.success() {
             // The protocol has errors on stdout.
             return match String::from_utf8_lossy(&output).contains("credentials not found") {
                 true => Ok(None),

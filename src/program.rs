@@ -1,0 +1,253 @@
+//! Runs one other program: input in, output out, within bounds of time and size. `session` holds a
+//! conversation with one instead.
+//!
+//! Knows nothing of what the program is for, and says nothing to a person: who calls knows which key or
+//! which helper it was, and what to do about it.
+
+pub mod session;
+
+use std::fmt;
+use std::io::{Read, Write as _};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Most of what a program says on stderr that is kept, in bytes.
+const WORDS: usize = 16 << 10;
+
+/// How long what a program said is waited for once it ended: something that it left behind (a daemon, the
+/// master of a shared ssh connection) may hold the stream open for hours.
+const ECHO: Duration = Duration::from_millis(500);
+
+/// How far a program may go.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// From its start to the end of its output.
+    pub time: Duration,
+    /// Most bytes of its output.
+    pub output: usize,
+}
+
+/// A program that ended within its bounds; how well is the caller's to judge.
+#[derive(Debug)]
+pub struct Ended {
+    /// Its exit status.
+    pub status: ExitStatus,
+    /// All that it wrote to stdout.
+    pub output: Vec<u8>,
+    /// The beginning of what it wrote to stderr, as one line; empty where stderr was not piped.
+    pub words: String,
+}
+
+/// A program that did not.
+#[derive(Debug)]
+pub enum Fault {
+    /// There is no such program.
+    Absent,
+    /// It cannot be started.
+    Start(std::io::Error),
+    /// It did not end in this time, and was ended.
+    Late(Duration),
+    /// It wrote more than this many bytes.
+    TooMuch(usize),
+    /// Its output cannot be read, or its end not be waited for.
+    Lost(std::io::Error),
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Absent => f.write_str("the program is not there"),
+            Self::Start(error) => write!(f, "it cannot be started: {error}"),
+            Self::Late(time) => write!(f, "it gave no answer in {} s", time.as_secs_f64()),
+            Self::TooMuch(bytes) => write!(f, "it printed more than {bytes} bytes"),
+            Self::Lost(error) => write!(f, "it cannot be listened to: {error}"),
+        }
+    }
+}
+
+/// Runs `command` with `input`. Its stderr goes where the caller sent it; piped, it is in [`Ended::words`].
+///
+/// # Errors
+/// It cannot be started, or does not stay within `bounds`: then it is ended.
+pub fn run(mut command: Command, input: &[u8], bounds: Bounds) -> Result<Ended, Fault> {
+    let until = Instant::now() + bounds.time;
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => Fault::Absent,
+        _ => Fault::Start(error),
+    })?;
+    let (stdin, input) = (child.stdin.take(), input.to_vec());
+    // One that does not read its input may still answer: a broken pipe is no fault.
+    std::thread::spawn(move || stdin.map(|mut to| to.write_all(&input)));
+    let output = child.stdout.take().map(|from| Drain::new(from, bounds.output, After::Close));
+    let words = child.stderr.take().map(|from| Drain::new(from, WORDS, After::Discard));
+    let late = |child: &mut Child| {
+        // By its own handle; what it was not able to say is of no use any more.
+        let _ = child.kill();
+        let _ = child.wait();
+        Fault::Late(bounds.time)
+    };
+    let status = match wait(&mut child, until) {
+        Ok(Some(status)) => status,
+        Ok(None) => return Err(late(&mut child)),
+        Err(error) => return Err(Fault::Lost(error)),
+    };
+    let output = match output {
+        Some(drain) => match drain.all(until) {
+            Some(Ok(Kept { more: true, .. })) => return Err(Fault::TooMuch(bounds.output)),
+            Some(Ok(Kept { bytes, .. })) => bytes,
+            Some(Err(error)) => return Err(Fault::Lost(error)),
+            None => return Err(late(&mut child)),
+        },
+        None => Vec::new(),
+    };
+    Ok(Ended { status, output, words: words.map(|drain| drain.line()).unwrap_or_default() })
+}
+
+/// `None`: it still runs at `until`.
+fn wait(child: &mut Child, until: Instant) -> std::io::Result<Option<ExitStatus>> {
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if Instant::now() >= until {
+            return Ok(None);
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// What is done with what comes after the cap.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum After {
+    /// The stream is closed: who writes more is told so.
+    Close,
+    /// It is read and dropped: who writes more goes on.
+    Discard,
+}
+
+#[derive(Default)]
+struct Kept {
+    bytes: Vec<u8>,
+    more: bool,
+}
+
+/// Reads a stream in the background, up to a cap.
+struct Drain {
+    kept: Arc<Mutex<Kept>>,
+    done: Receiver<std::io::Result<()>>,
+}
+
+impl Drain {
+    fn new(mut from: impl Read + Send + 'static, cap: usize, after: After) -> Self {
+        let kept: Arc<Mutex<Kept>> = Arc::default();
+        let (tell, done) = channel();
+        let to = Arc::clone(&kept);
+        std::thread::spawn(move || {
+            let mut buffer = [0; 4096];
+            let end = loop {
+                let read = match from.read(&mut buffer) {
+                    Ok(0) => break Ok(()),
+                    Ok(read) => read,
+                    Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
+                    Err(error) => break Err(error),
+                };
+                let mut kept = held(&to);
+                let room = cap.saturating_sub(kept.bytes.len()).min(read);
+                kept.bytes.extend_from_slice(&buffer[..room]);
+                kept.more |= room < read;
+                if kept.more && after == After::Close {
+                    break Ok(());
+                }
+            };
+            // Nobody may be listening any more.
+            let _ = tell.send(end);
+        });
+        Self { kept, done }
+    }
+
+    /// What was read once the stream ended; `None`: it is still open at `until`.
+    fn all(self, until: Instant) -> Option<std::io::Result<Kept>> {
+        match self.done.recv_timeout(until.saturating_duration_since(Instant::now())) {
+            Ok(end) => Some(end.map(|()| std::mem::take(&mut *held(&self.kept)))),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        }
+    }
+
+    /// What was read until now, or shortly after, as one line.
+    fn line(&self) -> String {
+        let _ = self.done.recv_timeout(ECHO);
+        let text = String::from_utf8_lossy(&held(&self.kept).bytes).into_owned();
+        text.lines().map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join("; ")
+    }
+}
+
+fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    const BOUNDS: Bounds = Bounds { time: Duration::from_secs(20), output: 1 << 20 };
+
+    fn sh(script: &str, input: &[u8], bounds: Bounds) -> Result<Ended, Fault> {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]).stderr(Stdio::piped());
+        run(command, input, bounds)
+    }
+
+    #[test]
+    fn what_goes_in_comes_out_with_status_and_words() {
+        let all = vec![b'x'; 300_000];
+        let ended = sh("cat; echo one >&2; echo ' two ' >&2; exit 3", &all, BOUNDS).unwrap();
+        assert_eq!((ended.output.len(), ended.words.as_str()), (all.len(), "one; two"));
+        assert_eq!(ended.status.code(), Some(3));
+        let deaf = sh("exec <&-; echo heard", &all, BOUNDS).unwrap();
+        assert_eq!(deaf.output, b"heard\n", "a program need not read what it is told");
+    }
+
+    #[test]
+    fn one_that_does_not_end_is_ended() {
+        let start = Instant::now();
+        let fault =
+            sh("exec sleep 60", b"", Bounds { time: Duration::from_millis(300), ..BOUNDS }).unwrap_err();
+        assert!(matches!(fault, Fault::Late(_)), "{fault:?}");
+        assert_eq!(fault.to_string(), "it gave no answer in 0.3 s");
+        assert!(start.elapsed() < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn what_a_program_leaves_behind_holds_nobody() {
+        let start = Instant::now();
+        let ended = sh("echo said; echo why >&2; sleep 30 >/dev/null & exit 0", b"", BOUNDS).unwrap();
+        assert_eq!((ended.output.as_slice(), ended.words.as_str()), (&b"said\n"[..], "why"));
+        let short = Bounds { time: Duration::from_secs(1), ..BOUNDS };
+        let fault = sh("echo said; sleep 30 & exit 0", b"", short).unwrap_err();
+        assert!(matches!(fault, Fault::Late(_)), "its output never ended: {fault:?}");
+        assert!(start.elapsed() < Duration::from_secs(20));
+    }
+
+    #[test]
+    fn too_much_output_is_a_fault_and_many_words_are_cut() {
+        let small = Bounds { output: 1_000, ..BOUNDS };
+        let fault = sh("while :; do echo 0123456789; done", b"", small).unwrap_err();
+        assert!(matches!(fault, Fault::TooMuch(1_000)), "{fault:?}");
+        assert_eq!(sh("printf %1000d 1", b"", small).unwrap().output.len(), 1_000);
+        let ended = sh("printf %100000d 1 >&2", b"", BOUNDS).unwrap();
+        assert!(ended.words.is_empty() && ended.status.success(), "blanks alone are no words");
+    }
+
+    #[test]
+    fn a_program_that_is_not_there_is_told_apart() {
+        let absent = run(Command::new("there-is-no-such-program"), b"", BOUNDS).unwrap_err();
+        assert!(matches!(absent, Fault::Absent), "{absent:?}");
+        let folder = tempfile::tempdir().unwrap();
+        let none = run(Command::new(folder.path()), b"", BOUNDS).unwrap_err();
+        assert!(matches!(none, Fault::Start(_)), "{none:?}");
+    }
+}
