@@ -228,7 +228,8 @@ Examples:
     #[command(after_help = "\
 Examples:
   expedite diff shop/podinfo                           what is deployed, and what could be promoted
-  expedite diff shop/podinfo podinfo-5f3a9d1c0b7e podinfo-d7ce0c46a686")]
+  expedite diff shop/podinfo podinfo-5f3a9d1c0b7e podinfo-d7ce0c46a686
+  expedite diff shop/podinfo --color always | less -R")]
     Diff(Diff),
 
     /// Show the evidence of one artifact for one Order, claim by claim: by whose keys, found where, and why
@@ -497,6 +498,9 @@ pub struct Diff {
     /// To this one [default: what could be promoted, else the newest]
     #[arg(value_name = "TO", value_parser = PreparationName::parse)]
     pub to_preparation: Option<PreparationName>,
+    /// Show known noise, too: labels and annotations that change with every rendering
+    #[arg(long)]
+    pub all: bool,
 }
 
 /// An Order (or another namespaced object) as a person names it: `NAMESPACE/NAME`, or `NAME` where `-n`

@@ -28,6 +28,7 @@ pub mod decide;
 pub mod render;
 pub mod commit;
 pub mod attest;
+pub mod compare;
 pub mod report;
 pub mod run;
 pub mod cli;

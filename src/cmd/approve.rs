@@ -78,9 +78,10 @@ pub fn run(
         "voter",
         format!("{} ({} at {})", vote.approver.username, vote.approver.subject, vote.approver.issuer),
     );
-    output.note(&shown);
-    match diff::between(&setup, deployed.map(|d| &d.artifact), &candidate.artifact) {
-        Ok(text) => output.note(&text),
+    shown.lines().for_each(|line| output.note(line));
+    let from = deployed.map(|d| (d.artifact.clone(), Some(d.target_namespace.clone())));
+    match diff::between(&setup, from, diff::place(candidate), false, false) {
+        Ok(text) => text.lines().for_each(|line| output.note(line)),
         Err(failure) => output
             .warning(&failure.hint("what is inside cannot be shown; the digest above is what you vote on")),
     }

@@ -4,12 +4,14 @@ use crate::cli::{Common, Diff};
 use crate::cmd::one;
 use crate::cmd::setup::{self, Access, Opened, Outside};
 use crate::error::{Failure, Kind};
-use crate::model::id::{Artifact, PreparationName};
+use crate::model::id::PreparationName;
+use crate::model::plan::Candidate;
 use crate::report::{self, Output};
 use crate::resolve::candidate::candidate_of;
 use crate::resolve::newest::Newest;
 use crate::resolve::{self, Case};
-use crate::run::{self, Setup, contents};
+use crate::run::contents::{self, Place};
+use crate::run::{self, Setup};
 
 /// Prints what would change.
 ///
@@ -21,14 +23,14 @@ pub fn run(common: &Common, args: &Diff, outside: &Outside, output: &mut Output)
     let read = run::read(&setup, &mut |text| output.progress(text)).map_err(one)?;
     let cases = resolve::cases(&read.world, &read.gitops, &setup.argocd_namespace);
     let case = setup::case(&cases, &args.order, common).map_err(one)?;
-    let deployed = case.deployed.as_ref().map(|d| d.artifact.clone());
+    let deployed = case.deployed.as_ref().map(|d| (d.artifact.clone(), Some(d.target_namespace.clone())));
     let from = match &args.from_preparation {
         Some(name) => Some(artifact(case, name).map_err(one)?),
         None => deployed,
     };
     let to = match (&args.to_preparation, &case.candidate, &case.newest) {
         (Some(name), ..) => artifact(case, name),
-        (None, Some(candidate), _) => Ok(candidate.artifact.clone()),
+        (None, Some(candidate), _) => Ok(place(candidate)),
         (None, None, Newest::One(name)) => artifact(case, name),
         (None, None, Newest::None | Newest::Unclear(_)) => {
             Err(Failure::new(Kind::SaysNo, "nothing-to-compare", "nothing says which Preparation is meant")
@@ -37,13 +39,19 @@ pub fn run(common: &Common, args: &Diff, outside: &Outside, output: &mut Output)
         }
     }
     .map_err(one)?;
-    output.result(&between(&setup, from.as_ref(), &to).map_err(one)?);
+    let colour = output.style().colour;
+    output.result(&between(&setup, from, to, args.all, colour).map_err(one)?);
     Ok(())
 }
 
-fn artifact(case: &Case, name: &PreparationName) -> Result<Artifact, Failure> {
+/// Where a Preparation's objects are, and where they go.
+pub fn place(candidate: &Candidate) -> Place {
+    (candidate.artifact.clone(), Some(candidate.target_namespace.clone()))
+}
+
+fn artifact(case: &Case, name: &PreparationName) -> Result<Place, Failure> {
     match case.preparations.get(name) {
-        Some(loaded) => candidate_of(loaded, &case.order.namespace).map(|c| c.artifact),
+        Some(loaded) => candidate_of(loaded, &case.order.namespace).map(|c| place(&c)),
         None => {
             Err(Failure::new(Kind::SaysNo, "unknown-preparation", format!("it has no Preparation {name}"))
                 .of(case.what())
@@ -52,14 +60,20 @@ fn artifact(case: &Case, name: &PreparationName) -> Result<Artifact, Failure> {
     }
 }
 
-/// The difference between two artifacts; without the first, everything is new.
+/// The difference between two artifacts, for a terminal; without the first, everything is new.
 ///
 /// # Errors
 /// One of them cannot be read.
-pub fn between(setup: &Setup<'_>, from: Option<&Artifact>, to: &Artifact) -> Result<String, Failure> {
-    let old = match from {
-        Some(artifact) => contents::of(setup, artifact)?,
-        None => Vec::new(),
-    };
-    Ok(report::diff::text(&old, &contents::of(setup, to)?))
+pub fn between(
+    setup: &Setup<'_>,
+    from: Option<Place>,
+    to: Place,
+    all: bool,
+    colour: bool,
+) -> Result<String, Failure> {
+    let mut found = contents::compared(setup, &[(from, to)], all);
+    match found.pop() {
+        Some(comparison) => Ok(report::diff::text(&comparison?, colour)),
+        None => Ok(String::new()),
+    }
 }

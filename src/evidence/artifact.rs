@@ -122,25 +122,49 @@ pub fn unpacks(media_type: &str, bytes: &[u8], decoded_cap: u64) -> Result<(), S
     }
 }
 
-/// The manifests at the top of a content layer: (file name, content), in the tar's order. `decoded_cap` as above.
+/// The one tar layer of an artifact, whether or not Argo CD would take it: for people who compare. Beside
+/// Argo CD's types, zstd is read.
+///
+/// # Errors
+/// Says what is there instead.
+pub fn tar_layer(manifest: &Manifest) -> Result<Descriptor, String> {
+    let layers = image(manifest)?.layers.unwrap_or_default();
+    let is_tar = |d: &&Descriptor| {
+        ["tar", "tar+gzip", "tar.gzip", "tar+zstd"].iter().any(|end| d.media_type.ends_with(end))
+    };
+    let tars: Vec<&Descriptor> = layers.iter().filter(is_tar).collect();
+    match tars[..] {
+        [layer] => Ok(layer.clone()),
+        [] => Err("it has no tar layer".into()),
+        [..] => Err(format!("it has {} tar layers", tars.len())),
+    }
+}
+
+/// The manifests at the top of a content layer: (file name, content), sorted by name; of a name that stands
+/// twice the last, as unpacking leaves it. `decoded_cap` bounds what a bomb can make us read. A link, a device
+/// or a path that leaves the folder is refused: what Argo CD makes of it is not what is seen here.
 ///
 /// # Errors
 /// Says why the layer does not unpack.
 pub fn manifests(media_type: &str, bytes: &[u8], decoded_cap: u64) -> Result<Vec<(String, Vec<u8>)>, String> {
-    let source: Box<dyn Read + '_> =
-        if media_type.ends_with("gzip") { Box::new(MultiGzDecoder::new(bytes)) } else { Box::new(bytes) };
+    let unpacks = |e: io::Error| format!("its layer does not unpack: {e}");
+    let source: Box<dyn Read + '_> = match (media_type.ends_with("gzip"), media_type.ends_with("zstd")) {
+        (true, _) => Box::new(MultiGzDecoder::new(bytes)),
+        (false, true) => Box::new(zstd::Decoder::with_buffer(bytes).map_err(unpacks)?),
+        (false, false) => Box::new(bytes),
+    };
     let mut capped = Capped { source, left: decoded_cap, cap: decoded_cap };
-    let mut files = Vec::new();
-    walk(&mut capped, |path, is_manifest, entry| {
+    let mut files = std::collections::BTreeMap::new();
+    walk(&mut capped, true, |path, is_manifest, entry| {
         if is_manifest {
             let mut content = Vec::new();
             entry.read_to_end(&mut content)?;
-            files.push((path.to_owned(), content));
+            files.insert(path.to_owned(), content);
         }
         Ok(())
     })
-    .map_err(|e| format!("its layer does not unpack: {e}"))?;
-    Ok(files)
+    .map_err(unpacks)?;
+    Ok(files.into_iter().collect())
 }
 
 #[derive(Default)]
@@ -151,7 +175,7 @@ struct Found {
 
 fn entries(source: &mut dyn Read) -> io::Result<Found> {
     let mut found = Found::default();
-    walk(source, |_, is_manifest, _| {
+    walk(source, false, |_, is_manifest, _| {
         found.files += 1;
         found.manifests += u64::from(is_manifest);
         Ok(())
@@ -159,9 +183,11 @@ fn entries(source: &mut dyn Read) -> io::Result<Found> {
     Ok(found)
 }
 
-/// Calls `each` with every file: its path, whether it is a manifest at the top, and its content.
+/// Calls `each` with every file: its path, whether it is a manifest at the top, and its content. With
+/// `only_files`, what is neither a file nor a folder is refused.
 fn walk(
     source: &mut dyn Read,
+    only_files: bool,
     mut each: impl FnMut(&str, bool, &mut dyn Read) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut archive = tar::Archive::new(source);
@@ -173,7 +199,13 @@ fn walk(
             let path = clip(&path.to_string_lossy());
             return Err(io::Error::other(format!("{path:?} leaves the folder it is unpacked into")));
         }
-        if entry.header().entry_type().is_file() {
+        let kind = entry.header().entry_type();
+        if only_files && !(kind.is_file() || kind.is_dir() || kind.is_pax_global_extensions()) {
+            let path = clip(&path.to_string_lossy());
+            let what = if kind.is_symlink() || kind.is_hard_link() { "a link" } else { "no regular file" };
+            return Err(io::Error::other(format!("{path:?} is {what}")));
+        }
+        if kind.is_file() {
             let extension = path.extension().and_then(|e| e.to_str());
             let is_manifest = parts.len() == 1 && extension.is_some_and(|e| MANIFEST_FILES.contains(&e));
             let name: Vec<_> = parts.iter().map(|c| c.as_os_str().to_string_lossy()).collect();
@@ -289,6 +321,51 @@ mod tests {
         assert!(why(&[("out.yaml/", b"")]).contains("without any file"));
         assert!(why(&[("a.yaml", b""), ("../b.yaml", b"")]).contains("leaves the folder"));
         assert!(why(&[("/a.yaml", b"")]).contains("leaves the folder"));
+    }
+
+    #[test]
+    fn what_is_compared_is_read_from_every_kind_of_tar() {
+        let layer = "application/vnd.oci.image.layer.v1.tar";
+        let tar = tar_of(&[("b.yaml", b"old"), ("a.yml", b"a"), ("sub/c.yaml", b"c"), ("b.yaml", b"new")]);
+        let zstd = zstd::encode_all(&tar[..], 3).unwrap();
+        for (end, bytes) in [("", &tar), ("+gzip", &gzip(&tar)), ("+zstd", &zstd)] {
+            let found = manifests(&format!("{layer}{end}"), bytes, CAP).unwrap();
+            assert_eq!(found, [("a.yml".into(), b"a".to_vec()), ("b.yaml".into(), b"new".to_vec())], "{end}");
+        }
+        let accepts =
+            |layers: &[&str]| tar_layer(&manifest(IMAGE_MANIFESTS[0], layers)).map(|d| d.media_type);
+        let zstd = format!("{layer}+zstd");
+        assert_eq!(accepts(&["text/plain", &zstd]), Ok(zstd.clone()));
+        assert!(accepts(&[layer, &zstd]).unwrap_err().contains("2 tar layers"));
+        assert!(accepts(&["text/plain"]).unwrap_err().contains("no tar layer"));
+    }
+
+    #[test]
+    fn links_bombs_and_ways_out_are_refused() {
+        let layer = LAYER_TYPES[0];
+        let why = |bytes: &[u8], end: &str| manifests(&format!("{layer}{end}"), bytes, CAP).unwrap_err();
+        assert!(why(&tar_of(&[("../a.yaml", b"")]), "").contains("leaves the folder"));
+        assert!(why(&tar_of(&[("/a.yaml", b"")]), "").contains("leaves the folder"));
+        for (kind, what) in [
+            (tar::EntryType::Symlink, "a link"),
+            (tar::EntryType::Link, "a link"),
+            (tar::EntryType::Fifo, "no regular file"),
+            (tar::EntryType::Char, "no regular file"),
+        ] {
+            let mut builder = tar::Builder::new(Vec::new());
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(kind);
+            header.set_size(0);
+            builder.append_link(&mut header, "a.yaml", "b.yaml").unwrap();
+            let said = why(&builder.into_inner().unwrap(), "");
+            assert!(said.contains(&format!("\"a.yaml\" is {what}")), "{said}");
+        }
+        let bomb = tar_of(&[("a.yaml", &vec![b'a'; usize::try_from(CAP).unwrap()])]);
+        let zstd = zstd::encode_all(&bomb[..], 3).unwrap();
+        assert!(zstd.len() < 100_000);
+        assert!(why(&zstd, "+zstd").contains("larger than 16 MiB when unpacked"));
+        assert!(why(&gzip(&bomb), "+gzip").contains("larger than 16 MiB when unpacked"));
+        assert!(why(&zstd[..zstd.len() / 2], "+zstd").contains("does not unpack"));
     }
 
     #[test]

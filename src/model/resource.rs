@@ -2,26 +2,102 @@
 
 use serde_json::Value;
 
-/// One object of rendered manifests.
+/// One document of rendered manifests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource {
-    /// `Deployment shop/podinfo`, `ClusterRole podinfo`; the file's name where it is no object.
+    /// The file it stands in, at the top of the artifact.
+    pub file: String,
+    /// What it is.
+    pub content: Content,
+}
+
+/// What a document is.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// An object, or another YAML value.
+    Object(Value),
+    /// A file that does not parse. Its text may be anything, Secrets included: it is compared, never shown.
+    Unparsed {
+        /// All of it.
+        text: String,
+        /// Why, with line and column.
+        why: String,
+    },
+}
+
+/// What tells one object from another in a cluster. A group has one object of a kind and name, whatever the
+/// version it is written in.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ResourceId {
+    /// `apps`; empty for the core group.
+    pub group: String,
+    /// `Deployment`; empty for what has none.
+    pub kind: String,
+    /// As written; `None`: cluster-scoped, or the namespace that the Application deploys to.
+    pub namespace: Option<String>,
+    /// As written; the file's name for what has none.
     pub name: String,
-    /// The object.
-    pub object: Value,
+    /// `v1`.
+    pub version: String,
 }
 
 impl Resource {
-    /// Names an object by its kind, namespace and name; `file` where it has none.
+    /// An object of a file.
     #[must_use]
     pub fn of(object: Value, file: &str) -> Self {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).filter(|t| !t.is_empty());
-        let name = match (text("/kind"), text("/metadata/namespace"), text("/metadata/name")) {
-            (Some(kind), Some(namespace), Some(name)) => format!("{kind} {namespace}/{name}"),
-            (Some(kind), None, Some(name)) => format!("{kind} {name}"),
-            (Some(kind), _, None) => format!("{kind} in {file}"),
-            (None, ..) => file.to_owned(),
+        Self { file: file.to_owned(), content: Content::Object(object) }
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn id(&self) -> ResourceId {
+        let object = match &self.content {
+            Content::Object(object) => object,
+            Content::Unparsed { .. } => &Value::Null,
         };
-        Self { name, object }
+        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).filter(|t| !t.is_empty());
+        let (group, version) = match text("/apiVersion").map(|v| v.split_once('/').ok_or(v)) {
+            Some(Ok((group, version))) => (group, version),
+            Some(Err(version)) => ("", version),
+            None => ("", ""),
+        };
+        let kind = text("/kind").unwrap_or_default().to_owned();
+        let name = text("/metadata/name").map_or_else(|| self.file.clone(), str::to_owned);
+        let namespace = text("/metadata/namespace").map(str::to_owned);
+        ResourceId { group: group.to_owned(), version: version.to_owned(), kind, namespace, name }
+    }
+}
+
+impl std::fmt::Display for ResourceId {
+    /// `Deployment shop/podinfo`, `ClusterRole podinfo`; the file's name where it is no object.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if !self.kind.is_empty() {
+            write!(f, "{} ", self.kind)?;
+        }
+        if let Some(namespace) = &self.namespace {
+            write!(f, "{namespace}/")?;
+        }
+        f.write_str(&self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_resource_is_named_as_people_name_it() {
+        let name = |object: Value| Resource::of(object, "all.yaml").id().to_string();
+        let meta = json!({"name": "podinfo", "namespace": "shop"});
+        assert_eq!(name(json!({"kind": "Deployment", "metadata": meta})), "Deployment shop/podinfo");
+        assert_eq!(name(json!({"kind": "ClusterRole", "metadata": {"name": "a"}})), "ClusterRole a");
+        assert_eq!(name(json!({"kind": "Deployment"})), "Deployment all.yaml");
+        assert_eq!(name(json!(["x"])), "all.yaml");
+        let id = Resource::of(json!({"apiVersion": "apps/v1"}), "x").id();
+        assert_eq!((id.group.as_str(), id.version.as_str()), ("apps", "v1"));
+        let id = Resource::of(json!({"apiVersion": "v1"}), "x").id();
+        assert_eq!((id.group.as_str(), id.version.as_str()), ("", "v1"));
     }
 }
