@@ -1,6 +1,7 @@
 //! Calls every stage in order, and owns the two loops that repeat them: votes that were sealed and a branch
 //! that moved are read again and decided again. This is the table of contents; every stage's own file knows the rest.
 
+pub mod attach;
 pub mod contents;
 pub mod intend;
 pub mod message;
@@ -15,7 +16,8 @@ use crate::commit::{self, Identity, Outcome, Proposal};
 use crate::decide::{self, Options};
 use crate::error::Failure;
 use crate::evidence::gather::{GatherOptions, gather_blocking};
-use crate::evidence::keys::KeyRing;
+use crate::evidence::judge;
+use crate::evidence::keys::{KeyRing, PublicKey};
 use crate::evidence::registry::Registries;
 use crate::files::Files;
 use crate::gates::{self, Context};
@@ -31,6 +33,7 @@ use crate::model::time::{Span, Time};
 use crate::model::world::{GitOps, World};
 use crate::render::{self, Rendered};
 use crate::resolve::{self, Case};
+use attach::Attaching;
 use seal::Seals;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -313,39 +316,93 @@ pub struct Writing<'a> {
     pub check: bool,
 }
 
-/// Reads, decides, renders, commits and pushes; on a branch that moved it begins again.
+/// Reads, decides, renders, commits, pushes and attaches; on a branch that moved it begins again. What could
+/// not be attached is an error of its Order in the plan: the commit stands, and the next run tries again.
 ///
 /// # Errors
-/// The repository cannot be read or written, the removal guard stops it, the server refuses the commit, or
-/// the branch kept moving. Nothing of ours is in the branch then.
+/// There is no key to sign records with, the repository cannot be read or written, the removal guard stops it,
+/// the server refuses the commit, or the branch kept moving. Nothing of ours is in the branch then.
 pub fn run(
     setup: &Setup<'_>,
     writing: &Writing<'_>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Ran, (Failure, Option<Box<Decided>>)> {
+    if setup.records && setup.signer.is_none() {
+        return Err((no_key(), None));
+    }
     let mut known = Known::default();
     let mut seals = Seals::default();
+    let mut attaching = Attaching::default();
     for attempt in 1..=writing.tries.max(1) {
-        let decided = sealed(setup, &mut known, &mut seals, progress).map_err(|f| (f, None))?;
+        let mut decided = sealed(setup, &mut known, &mut seals, progress).map_err(|f| (f, None))?;
+        attaching.leftovers(setup, writing.identity, &mut decided);
+        let stopped = |mut decided: Decided, attaching: &mut Attaching, failure| {
+            attaching.finish(&mut decided);
+            Err((failure, Some(Box::new(decided))))
+        };
         if let Some(stop) = problems::stopped(&decided, writing.check) {
-            return Err((stop, Some(Box::new(decided))));
+            return stopped(decided, &mut attaching, stop);
         }
         progress("writing");
-        match write(setup, writing, &decided) {
-            Ok(Outcome::Pushed(commit)) => return Ok(Ran { decided, commit: Some(commit) }),
-            Ok(Outcome::Unchanged) => return Ok(Ran { decided, commit: None }),
+        let commit = match write(setup, writing, &decided) {
+            Ok(Outcome::Pushed(commit)) => Some(commit),
+            Ok(Outcome::Unchanged) => None,
             Ok(Outcome::Refused(words)) => {
-                return Err((problems::refused(setup.repository, &words), Some(Box::new(decided))));
+                return stopped(decided, &mut attaching, problems::refused(setup.repository, &words));
             }
             Ok(Outcome::Moved) => {
                 progress(&format!("the branch moved; reading it again (try {attempt} of {})", writing.tries));
                 pause(attempt);
+                continue;
             }
-            Err(failure) => return Err((failure, Some(Box::new(decided)))),
+            Err(failure) => return stopped(decided, &mut attaching, failure),
+        };
+        if commit.is_some() {
+            progress("attaching records");
+            attaching.committed(setup, writing.identity, &decided);
         }
+        attaching.finish(&mut decided);
+        decided.plan.notices.extend(setup.signer.and_then(|s| untrusted(s.public_key(), &decided)));
+        return Ok(Ran { decided, commit });
     }
     let failure = problems::kept_moving(setup.repository, writing.tries);
     Err((failure.hint("run again when it is quieter, or raise limits.maxTries"), None))
+}
+
+/// A run that keeps records has nothing to sign them with.
+#[must_use]
+pub fn no_key() -> Failure {
+    Failure::input("no-signing-key", "there is no key to sign the records of promotions with")
+        .of("the signing key")
+        .hint("name one: --key FILE, EXPEDITE_KEY, signing.keyFile in the settings, or --signer COMMAND for a KMS")
+        .hint("openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out job.key makes one; its public key belongs into the Kitchen's trust, with roles [approvals, records]")
+        .hint("--no-records goes without records: history is taken at its word, and where approvals are asked for nothing is promoted")
+}
+
+/// What the run signs proves nothing where the Kitchen does not trust its key for it.
+#[must_use]
+pub fn untrusted(key: &PublicKey, decided: &Decided) -> Option<Failure> {
+    let ring = KeyRing::read(decided.world.kitchen.as_ref().map_or(&KitchenSpec::default(), |k| &k.object.spec));
+    let known = ring.keys().iter().find(|trusted| trusted.key.fingerprint() == key.fingerprint());
+    let votes = decided.cases.iter().any(Case::needs_approvals);
+    let wanted = [Some(Role::Records), votes.then_some(Role::Approvals)];
+    let lacks: Vec<&str> = wanted
+        .into_iter()
+        .flatten()
+        .filter(|role| known.is_none_or(|key| key.name_for(*role).is_none()))
+        .map(judge::role_word)
+        .collect();
+    // Where the Kitchen's keys are wrong, that is said already, and none counts.
+    if lacks.is_empty() || !ring.state().errors.is_empty() {
+        return None;
+    }
+    let cause = format!(
+        "the Kitchen does not trust this run's key ({}) for {}: what the run signs proves nothing to later runs",
+        key.fingerprint(),
+        lacks.join(" and ")
+    );
+    let hint = format!("add its public key to the Kitchen's trust.keys, with roles [{}]", lacks.join(", "));
+    Some(Failure::input("signing-key-untrusted", cause).of("the signing key").hint(hint))
 }
 
 /// Decides, seals what is due, and decides again with the new seals. Each seal is tried once in a run.

@@ -132,6 +132,9 @@ pub struct Registry {
     pub ca_file: Option<FilePath>,
     /// Requests at once; 16 when absent.
     pub concurrency: Option<NonZeroUsize>,
+    /// Nothing is attached there: records are kept in the GitOps repository alone, and every run that leaves
+    /// some out says so.
+    pub read_only: bool,
 }
 
 /// Where Argo CD is.
@@ -286,7 +289,7 @@ mod tests {
              namespaces: [shop], selector: a=b}\nobserved: ~/apps.yaml\nrepository:\n  url: ../gitops.git\n  branch: \
              release/1\n  create: true\n  author: {name: Ann, email: ann@shop.example}\n  signCommits: ~/.ssh/id\n\
              registries:\n  r.example:5000: {plainHttp: true, mirror: \"http://127.0.0.1:5000\", caFile: ca.pem, \
-             concurrency: 4}\n  s.example: {layout: ./registry}\nsigning: {keyFile: job.key}\nargocd: {namespace: argo, \
+             concurrency: 4}\n  s.example: {layout: ./registry, readOnly: true}\nsigning: {keyFile: job.key}\nargocd: {namespace: argo, \
              requireObservation: true}\nlimits: {maxRemovals: 0, maxPromotions: 3, maxTries: 2}\nevidence: {cacheDir: \
              .cache, rescan: 12h, layerMediaTypes: [application/x.tar]}\n",
         )
@@ -307,6 +310,7 @@ mod tests {
         assert_eq!(settings.repository.sign_commits, Some(at("~/.ssh/id", "/home/ann/.ssh/id")));
         let registry = &settings.registries["r.example:5000"];
         assert!(registry.plain_http && registry.concurrency.unwrap().get() == 4);
+        assert!(!registry.read_only && settings.registries["s.example"].read_only);
         assert_eq!(settings.registries["s.example"].layout, Some(at("./registry", "/cfg/./registry")));
         assert_eq!(settings.limits, Limits { max_removals: Some(0), max_promotions: Some(3), max_tries: 2 });
         assert_eq!(settings.evidence.layer_media_types, ["application/x.tar"]);

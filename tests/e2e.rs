@@ -8,6 +8,8 @@ mod crd;
 mod forge;
 #[path = "support/harness.rs"]
 mod harness;
+#[path = "support/hostile.rs"]
+mod hostile;
 #[path = "support/layout.rs"]
 mod layout;
 #[path = "support/peers.rs"]
@@ -23,6 +25,8 @@ mod files;
 mod inputs;
 #[path = "e2e/intent.rs"]
 mod intent;
+#[path = "e2e/records.rs"]
+mod records;
 #[path = "e2e/removal.rs"]
 mod removal;
 #[path = "e2e/shop.rs"]

@@ -175,6 +175,9 @@ pub async fn attach(
             Err(failed("artifact-gone", "the artifact is not in the registry any more".into()))
         }
         Err(AttachError::Failed(why)) => Err(unread(&why)),
+        Err(why @ AttachError::ReadOnly(_)) => Err(Failure::input("registry-read-only", why.to_string())
+            .of(format!("record for {artifact}"))
+            .hint("take readOnly out of the registry's settings to have it attached")),
         Err(
             why
             @ (AttachError::NotListed(_) | AttachError::NotAnIndex { .. } | AttachError::Contended { .. }),

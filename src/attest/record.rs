@@ -325,6 +325,37 @@ impl Record {
     }
 }
 
+/// What the statement of a record is of (as [`Record::statement`] names it), and its predicate type. Whether it
+/// is signed is told elsewhere.
+///
+/// # Errors
+/// It is no statement over one pinned artifact.
+pub fn subject(payload: &[u8]) -> Result<(Artifact, String), String> {
+    #[derive(Deserialize)]
+    struct Statement {
+        subject: Vec<Subject>,
+        #[serde(rename = "predicateType")]
+        predicate_type: String,
+    }
+    #[derive(Deserialize)]
+    struct Subject {
+        name: String,
+        digest: Sha256,
+    }
+    #[derive(Deserialize)]
+    struct Sha256 {
+        sha256: String,
+    }
+    let statement: Statement =
+        serde_json::from_slice(payload).map_err(|e| format!("it is no statement over an artifact: {e}"))?;
+    let [subject] = &statement.subject[..] else { return Err("it is not over one artifact".into()) };
+    let artifact = Artifact::parse(&subject.name).map_err(|e| e.to_string())?;
+    if artifact.digest.hex() != subject.digest.sha256 {
+        return Err("its subject's name and digest do not agree".into());
+    }
+    Ok((artifact, statement.predicate_type))
+}
+
 /// The artifact type under which records of a predicate type are attached; the bundle's own for others.
 #[must_use]
 pub fn artifact_type(predicate_type: &str) -> &'static str {

@@ -35,8 +35,11 @@ pub fn show(
 ) -> Result<bool, Vec<Failure>> {
     let opened = Opened::new(common, outside, Access::Read)?;
     let setup = opened.setup(Access::Read, allow_removals);
-    let decided =
+    let mut decided =
         run::decide(&setup, &mut Known::default(), &mut |text| output.progress(text)).map_err(one)?;
+    let (key, lacks) = opened.signing(common, outside);
+    decided.plan.notices.extend(lacks);
+    decided.plan.notices.extend(key.and_then(|key| run::untrusted(&key, &decided)));
     shown::details(&opened, output);
     let shown = Shown::new(decided, None);
     let view = shown.view();

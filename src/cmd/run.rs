@@ -22,7 +22,8 @@ pub fn run(common: &Common, args: &Run, outside: &Outside, output: &mut Output) 
         };
         return plan::show(common, format, args.allow_removals, outside, output).map(|_| ());
     }
-    let opened = Opened::new(common, outside, Access::Write)?;
+    let mut opened = Opened::new(common, outside, Access::Write)?;
+    opened.read_signer(common, outside).map_err(one)?;
     let setup = opened.setup(Access::Write, args.allow_removals);
     let identity = opened.identity();
     let writing = Writing { identity: &identity, tries: opened.settings.limits.max_tries, check: args.check };

@@ -10,6 +10,7 @@ use crate::commit::identity::Given;
 use crate::decide::Options;
 use crate::error::{At, Failure, Kind};
 use crate::evidence::gather::{self, GatherOptions};
+use crate::evidence::keys::PublicKey;
 use crate::evidence::registry::{self, HostConfig, Registries, RegistriesConfig};
 use crate::files::Files as _;
 use crate::git::{self, Environment, Repository, Target};
@@ -17,7 +18,7 @@ use crate::model::id::{OrderName, OrderRef};
 use crate::model::scope::{Scope, Shard};
 use crate::model::time::Time;
 use crate::resolve::Case;
-use crate::run::{Setup, Source, SourcePlace};
+use crate::run::{self, Setup, Source, SourcePlace};
 use crate::settings::{self, FilePath, Location, Settings};
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -105,7 +106,7 @@ impl Opened {
             observed: settings.observed.as_ref().map(|o| (shown(&o.path), o.path.clone())),
             runtime: gather::runtime().map_err(one)?,
             scope: scope(common, outside).map_err(one)?,
-            signer: signer(common, &settings, outside).map_err(one)?,
+            signer: None,
             environment: outside.environment.clone(),
             settings,
             repository,
@@ -148,6 +149,40 @@ impl Opened {
             now: self.now,
             foreseen: self.foreseen,
             rescan: self.settings.evidence.rescan,
+        }
+    }
+
+    /// Reads the key that this run signs with, for [`Self::setup`]. Verbs that sign nothing need none, so it
+    /// is no part of [`Self::new`].
+    ///
+    /// # Errors
+    /// One is named and cannot be used. None named is no error here: the run itself says so.
+    pub fn read_signer(&mut self, common: &Common, outside: &Outside) -> Result<(), Failure> {
+        if self.no_records {
+            return Ok(());
+        }
+        self.signer = match KeyAt::of(common, &self.settings) {
+            Some(place) => Some(place.read(outside)?),
+            None => None,
+        };
+        Ok(())
+    }
+
+    /// What a run would lack to sign with, for a verb that only shows what it would do, and the public key
+    /// that it would sign with. A signer command is not run for that, and its key not known.
+    #[must_use]
+    pub fn signing(&self, common: &Common, outside: &Outside) -> (Option<PublicKey>, Option<Failure>) {
+        if self.no_records {
+            return (None, None);
+        }
+        let later = |failure: Failure| Some(failure.hint("a plan needs no key; the run will"));
+        match KeyAt::of(common, &self.settings) {
+            None => (None, later(run::no_key())),
+            Some(KeyAt::Command(_)) => (None, None),
+            Some(place @ (KeyAt::Pem(_) | KeyAt::File(_))) => match place.read(outside) {
+                Ok(signer) => (Some(signer.public_key().clone()), None),
+                Err(failure) => (None, later(failure)),
+            },
         }
     }
 
@@ -349,6 +384,7 @@ fn registries(settings: &Settings, offline: bool, outside: &Outside) -> Registri
             layout: registry.layout.as_ref().map(|p| p.path.clone()),
             ca_file: registry.ca_file.as_ref().map(|p| p.path.clone()),
             concurrency: registry.concurrency,
+            read_only: registry.read_only,
         };
         (host.clone(), config)
     });
@@ -489,25 +525,44 @@ pub fn no_such_order(name: &str) -> Failure {
         .hint("expedite get orders lists them")
 }
 
-/// `--signer`, else the key of `--key` (a file, or the PEM itself, as CI keeps it), else the settings' key file.
-fn signer(common: &Common, settings: &Settings, outside: &Outside) -> Result<Option<Signer>, Failure> {
-    if let Some(command) = given(common.signer.as_deref()) {
-        return Signer::from_command(command).map(Some);
-    }
-    // An empty password is a password.
-    let is_password = |(name, _): &(&OsStr, &OsStr)| *name == "COSIGN_PASSWORD";
-    let password = outside.environment.iter().find(is_password).and_then(|(_, value)| value.to_str());
-    let path = match (given(common.key.as_deref()), &settings.signing_key_file) {
-        (Some(pem), _) if pem.trim_start().starts_with("-----BEGIN ") => {
-            return Signer::from_pem(pem, password).map(Some);
+/// Where the signing key is.
+enum KeyAt<'a> {
+    /// `--signer`.
+    Command(&'a str),
+    /// `--key` with the PEM itself, as CI keeps it.
+    Pem(&'a str),
+    /// `--key`, else the settings' key file.
+    File(PathBuf),
+}
+
+impl<'a> KeyAt<'a> {
+    fn of(common: &'a Common, settings: &Settings) -> Option<Self> {
+        if let Some(command) = given(common.signer.as_deref()) {
+            return Some(Self::Command(command));
         }
-        (Some(path), _) => PathBuf::from(path),
-        (None, Some(path)) => path.path.clone(),
-        (None, None) => return Ok(None),
-    };
-    let at = || At::file(shown(&path));
-    let pem = std::fs::read_to_string(&path).map_err(|error| {
-        Failure::input("signing-key", format!("cannot read it: {error}")).of("the signing key").at(at())
-    })?;
-    Signer::from_pem(&pem, password).map(Some).map_err(|failure| failure.at(at()))
+        match (given(common.key.as_deref()), &settings.signing_key_file) {
+            (Some(pem), _) if pem.trim_start().starts_with("-----BEGIN ") => Some(Self::Pem(pem)),
+            (Some(path), _) => Some(Self::File(PathBuf::from(path))),
+            (None, Some(path)) => Some(Self::File(path.path.clone())),
+            (None, None) => None,
+        }
+    }
+
+    /// # Errors
+    /// It cannot be read or used.
+    fn read(self, outside: &Outside) -> Result<Signer, Failure> {
+        // An empty password is a password.
+        let is_password = |(name, _): &(&OsStr, &OsStr)| *name == "COSIGN_PASSWORD";
+        let password = outside.environment.iter().find(is_password).and_then(|(_, value)| value.to_str());
+        let path = match self {
+            Self::Command(command) => return Signer::from_command(command),
+            Self::Pem(pem) => return Signer::from_pem(pem, password),
+            Self::File(path) => path,
+        };
+        let at = || At::file(shown(&path));
+        let pem = std::fs::read_to_string(&path).map_err(|error| {
+            Failure::input("signing-key", format!("cannot read it: {error}")).of("the signing key").at(at())
+        })?;
+        Signer::from_pem(&pem, password).map_err(|failure| failure.at(at()))
+    }
 }

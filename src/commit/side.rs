@@ -1,17 +1,15 @@
-//! A set of lines remembered in a reference beside the branches: what has been done outside git, which a
-//! commit on the branch would only disturb. Kept by compare-and-swap like everything else.
+//! Files of a branch's commit that are remembered in a reference beside the branches: what has been done
+//! with them outside git, which a commit on the branch would only disturb. They lie there at the same paths
+//! with the same bytes, so that remembering costs a server no more than the folders on the way.
 
-use super::{Identity, Proposal, push};
+use super::{Identity, Proposal, push, tree};
 use crate::error::{Failure, Kind};
 use crate::files::Change;
 use crate::git::remote::Advance;
-use crate::git::{Repository, failure};
+use crate::git::{Repository, Snapshot, failure};
 use crate::model::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
-
-/// The one file in the reference's tree.
-const FILE: &str = "lines";
 
 /// How often an update is tried again when another run was first.
 const TRIES: u32 = 8;
@@ -19,7 +17,7 @@ const TRIES: u32 = 8;
 /// What became of an update.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kept {
-    /// The reference holds the lines.
+    /// The reference holds the files.
     Updated,
     /// It held them already.
     Unchanged,
@@ -27,18 +25,62 @@ pub enum Kept {
     Refused(String),
 }
 
-/// The lines in `reference`; none when there is no such reference. On a server, as of the last snapshot.
+/// The paths that `reference` holds; none when there is no such reference. On a server, as of the last
+/// snapshot.
 ///
 /// # Errors
 /// The repository cannot be read.
 pub fn read(repository: &Repository, reference: &str) -> Result<BTreeSet<String>, Failure> {
     let store = repository.store();
     let head = store.side(reference, false)?;
-    lines(&store.lock(), head)
+    let git = store.lock();
+    let Some(tree) = root(&git, head)? else { return Ok(BTreeSet::new()) };
+    let mut paths = BTreeSet::new();
+    git.find_tree(tree)
+        .and_then(|tree| {
+            tree.walk(git2::TreeWalkMode::PreOrder, |folder, entry| {
+                if entry.kind() == Some(git2::ObjectType::Blob) {
+                    let name = String::from_utf8_lossy(entry.name_bytes());
+                    paths.insert(format!("{}{name}", String::from_utf8_lossy(folder.as_bytes())));
+                }
+                git2::TreeWalkResult::Ok
+            })
+        })
+        .map_err(|e| unreadable(&e))?;
+    Ok(paths)
 }
 
-/// Changes the lines in `reference` by `edit`, which is done again on what another run left meanwhile.
-/// Lines must not hold line ends; empty ones are dropped.
+/// The files below `folder` of `base` that `reference` does not hold with the same bytes. Folders that are
+/// the same in both are not looked into, so that this costs what changed.
+///
+/// # Errors
+/// The repository cannot be read.
+pub fn lacking(
+    repository: &Repository,
+    reference: &str,
+    base: &Snapshot,
+    folder: &str,
+) -> Result<Vec<String>, Failure> {
+    let store = repository.store();
+    let head = store.side(reference, false)?;
+    let git = store.lock();
+    let find = |tree: git2::Oid| git.find_tree(tree).map_err(|e| unreadable(&e));
+    let there = root(&git, head)?.map(find).transpose()?;
+    let wanted = base.tree.map(find).transpose()?;
+    let mut only = git2::DiffOptions::new();
+    only.pathspec(folder).disable_pathspec_match(true).skip_binary_check(true);
+    let diff = git
+        .diff_tree_to_tree(there.as_ref(), wanted.as_ref(), Some(&mut only))
+        .map_err(|e| unreadable(&e))?;
+    let lacks = diff.deltas().filter(|delta| match delta.status() {
+        git2::Delta::Added | git2::Delta::Modified => delta.new_file().mode() == git2::FileMode::Blob,
+        // In the reference alone, or no file of ours.
+        _ => false,
+    });
+    Ok(lacks.filter_map(|d| Some(d.new_file().path()?.to_str()?.to_owned())).collect())
+}
+
+/// Makes `changes` to what `reference` holds, on top of what another run left meanwhile.
 ///
 /// # Errors
 /// The repository cannot be read or written, or the reference kept moving.
@@ -47,25 +89,24 @@ pub fn update(
     reference: &str,
     identity: &Identity,
     at: Time,
-    edit: impl Fn(&mut BTreeSet<String>),
+    changes: &BTreeMap<String, Change>,
 ) -> Result<Kept, Failure> {
     let store = repository.store();
     for attempt in 1..=TRIES {
         let head = store.side(reference, true)?;
-        let before = lines(&store.lock(), head)?;
-        let mut after = before.clone();
-        edit(&mut after);
-        after.retain(|line| !line.is_empty() && !line.contains(['\n', '\r']));
-        if after == before {
-            return Ok(Kept::Unchanged);
-        }
-        let text: String = after.iter().flat_map(|line| [line.as_str(), "\n"]).collect();
-        let changes = BTreeMap::from([(FILE.to_owned(), Change::Write(text.into_bytes()))]);
-        let proposal = Proposal { message: "Remember what was done\n", identity, at };
         let new = {
             let git = store.lock();
-            let tree = super::tree::edit(&git, None, &changes)?;
-            push::commit(&git, head, tree, proposal)?
+            let before = root(&git, head)?;
+            if let Some(clash) = tree::clashes(&git, before, changes)?.into_values().next() {
+                return Err(clash);
+            }
+            let after = tree::edit(&git, before, changes)?;
+            let nothing = before.is_none() && git.find_tree(after).is_ok_and(|t| t.is_empty());
+            if before == Some(after) || nothing {
+                return Ok(Kept::Unchanged);
+            }
+            let proposal = Proposal { message: "Remember what was done\n", identity, at };
+            push::commit(&git, head, after, proposal)?
         };
         match store.advance(reference, new, head, "remembered")? {
             Advance::Done => return Ok(Kept::Updated),
@@ -77,13 +118,12 @@ pub fn update(
         .of(format!("repository {}", repository.name())))
 }
 
-fn lines(git: &git2::Repository, head: Option<git2::Oid>) -> Result<BTreeSet<String>, Failure> {
-    let Some(head) = head else { return Ok(BTreeSet::new()) };
-    let blob = git
-        .find_commit(head)
-        .and_then(|commit| commit.tree()?.get_path(std::path::Path::new(FILE)))
-        .and_then(|entry| git.find_blob(entry.id()))
-        .map_err(|e| failure("repository-unreadable", "cannot read what was remembered", &e))?;
-    let text = String::from_utf8_lossy(blob.content());
-    Ok(text.lines().map(str::to_owned).filter(|l| !l.is_empty()).collect())
+/// The tree of the reference's commit.
+fn root(git: &git2::Repository, head: Option<git2::Oid>) -> Result<Option<git2::Oid>, Failure> {
+    let tree = |head| git.find_commit(head).map(|commit| commit.tree_id()).map_err(|e| unreadable(&e));
+    head.map(tree).transpose()
+}
+
+fn unreadable(error: &git2::Error) -> Failure {
+    failure("repository-unreadable", "cannot read what was remembered", error)
 }

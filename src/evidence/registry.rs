@@ -136,6 +136,12 @@ impl Registries {
         self.shared.cache.warnings().into_iter().chain(own.iter().cloned()).collect()
     }
 
+    /// Whether the settings allow no writing to the registry of `repository`.
+    #[must_use]
+    pub fn is_read_only(&self, repository: &OciRepository) -> bool {
+        self.shared.config.hosts.get(repository.registry()).is_some_and(|host| host.read_only)
+    }
+
     /// A manifest by digest (hashed, size-capped) or tag.
     pub async fn manifest(&self, repository: &OciRepository, reference: &Reference) -> Answer<Manifest> {
         match self.place(repository) {
@@ -313,6 +319,9 @@ impl Writer {
         let record = Record { subject, manifest, digest: manifest_digest, blobs };
         record.check()?;
         let registries = &self.registries;
+        if registries.is_read_only(repository) {
+            return Err(AttachError::ReadOnly(repository.registry().to_owned()));
+        }
         match registries.place(repository).map_err(AttachError::Failed)? {
             Place::Http(host) => {
                 let time = registries.time();

@@ -1,6 +1,6 @@
 //! How Applications and files are called. Nothing here depends on what may change.
 
-use crate::model::id::{ApplicationName, ClusterName, IdError, OrderRef};
+use crate::model::id::{ApplicationName, ClusterName, Digest, IdError, OrderRef};
 use sha2::{Digest as _, Sha256};
 
 /// Label: the Serving's name (equal to the Order's).
@@ -73,4 +73,19 @@ pub fn serving_path(order: &OrderRef) -> String {
 #[must_use]
 pub fn record_path(order: &OrderRef, sha256_hex: &str) -> String {
     format!("records/{}/{}/{sha256_hex}.json", order.namespace, order.name)
+}
+
+/// What [`record_path`] made this path of; `None`: it is no record's.
+///
+/// ```
+/// use expedite::model::{id::{Digest, OrderRef}, naming::{record_of, record_path}};
+/// let (order, digest) = (OrderRef::parse("shop/podinfo").unwrap(), Digest::of(b"bundle"));
+/// assert_eq!(record_of(&record_path(&order, &digest.hex())), Some((order, digest)));
+/// assert_eq!(record_of("records/shop/podinfo/readme.json"), None);
+/// ```
+#[must_use]
+pub fn record_of(path: &str) -> Option<(OrderRef, Digest)> {
+    let (order, name) = path.strip_prefix("records/")?.rsplit_once('/')?;
+    let digest = Digest::from_hex(name.strip_suffix(".json")?).ok()?;
+    Some((OrderRef::parse(order).ok()?, digest))
 }

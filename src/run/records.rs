@@ -217,7 +217,8 @@ fn running(case: &Case, status: &ServingStatus) -> Vec<DeployedCluster> {
 }
 
 /// Every record that a status names.
-fn named(status: &ServingStatus) -> BTreeSet<Digest> {
+#[must_use]
+pub fn named(status: &ServingStatus) -> BTreeSet<Digest> {
     let seal = status.approval.as_ref().and_then(|a| a.record);
     let of_entries =
         status.history.iter().flat_map(|e| [e.approval_record, e.promotion_record, e.deployment_record]);

@@ -159,6 +159,7 @@ fn registries(root: &mut Section<'_>, folders: &Folders) -> BTreeMap<String, Reg
             layout: section.take("layout").map(|p| folders.path(p)),
             ca_file: section.take("caFile").map(|p| folders.path(p)),
             concurrency: section.take("concurrency"),
+            read_only: section.take("readOnly").unwrap_or(false),
         };
         if host.is_empty() || host.contains(['/', '@', ' ']) {
             section.wrong("", "its key is no registry: write host[:port], as in ociRef, without oci://");

@@ -137,17 +137,20 @@ fn a_registry_that_is_down_changes_nothing_that_is_deployed() {
 
     place.write("objects/preparations/shop-dev-catalog.yaml", all);
     // Port 1 of this machine: nobody listens there.
-    place.edit("expedite.yaml", "layout: ./registry", "{plainHttp: true, mirror: \"http://127.0.0.1:1\"}");
-    let settings = place.read("expedite.yaml").replace(":5000:\n    {", ":5000: {");
-    place.write("expedite.yaml", settings);
+    through(&place, "http://127.0.0.1:1");
     let table = run(&place).exits(1).to_owned();
     assert_eq!(row(&table, "shop-dev", "catalog")["VERIFIED"], "RegistryUnreachable", "{table}");
     let now = tree(&place).into_iter().filter(|(path, _)| path.starts_with("applications/"));
     assert_eq!(now.collect::<BTreeMap<_, _>>(), deployed);
 }
 
+/// From now on the shop's registry is the one at `url`.
+pub fn through(place: &Place, url: &str) {
+    place.edit("expedite.yaml", "layout: ./registry", &format!("mirror: {url}"));
+}
+
 /// Pushes the shop's layouts into `registry` and runs against it instead of the folder.
-fn over_http(registry: &crate::servers::Server) -> Option<(Place, crate::harness::Said)> {
+pub fn over_http(registry: &crate::servers::Server) -> Option<(Place, crate::harness::Said)> {
     let oras = crate::peers::peer("oras")?;
     let place = Place::with_shop();
     for order in [
@@ -170,12 +173,7 @@ fn over_http(registry: &crate::servers::Server) -> Option<(Place, crate::harness
             place.finish(command).ok();
         }
     }
-    let settings = place.read("expedite.yaml");
-    let (head, _) = settings.split_once("    layout:").unwrap();
-    place.write(
-        "expedite.yaml",
-        format!("{head}    plainHttp: true\n    mirror: http://{}\n", registry.address),
-    );
+    through(&place, &format!("http://{}", registry.address));
     let said = run(&place);
     Some((place, said))
 }

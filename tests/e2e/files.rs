@@ -125,17 +125,21 @@ fn a_template_may_add_labels() {
 fn fleet(orders: &[&str]) -> Place {
     let place = Place::new();
     let renderer = Renderer::new(7);
-    let key: String = renderer.public_key().lines().map(|line| format!("        {line}\n")).collect();
+    let indented = |pem: &str| pem.lines().map(|line| format!("        {line}\n")).collect::<String>();
+    let key = indented(&renderer.public_key());
+    let keys = crate::harness::shop().join("keys");
+    crate::harness::copy(&keys.join("test-job.key"), &place.path("test-job.key"));
+    let job = indented(&std::fs::read_to_string(keys.join("test-job.pub")).unwrap());
     let head = "apiVersion: delivery.kokumi.dev/v1alpha1\nkind:";
     place.write(
         "expedite.yaml",
         "sources: [{path: ./objects}]\nrepository: {url: ./shop.git, branch: main, create: true}\n\
-         registries:\n  registry.shop.example:5000: {layout: ./registry}\n",
+         registries:\n  registry.shop.example:5000: {layout: ./registry}\nsigning: {keyFile: test-job.key}\n",
     );
     place.write(
         "objects/all.yaml",
         format!(
-            "{head} Kitchen\nmetadata: {{name: default}}\nspec:\n  trust:\n    keys:\n    - name: renderer\n      publicKey: |\n{key}---\n\
+            "{head} Kitchen\nmetadata: {{name: default}}\nspec:\n  trust:\n    keys:\n    - name: renderer\n      publicKey: |\n{key}    - name: job\n      roles: [approvals, records]\n      publicKey: |\n{job}---\n\
              {head} Cluster\nmetadata: {{name: c}}\nspec: {{server: \"https://c.example\"}}\n---\n\
              {head} Environment\nmetadata: {{name: e}}\nspec: {{clusters: [c]}}\n"
         ),

@@ -8,11 +8,9 @@ use expedite::git::{ATTACHED, Options, Repository, Target};
 use expedite::model::time::Time;
 use std::collections::BTreeSet;
 
-fn add(repository: &Repository, line: &str) -> Kept {
-    side::update(repository, ATTACHED, &identity(), Time::from_unix(1_790_000_000), |lines| {
-        lines.insert(line.to_owned());
-    })
-    .unwrap()
+fn add(repository: &Repository, path: &str) -> Kept {
+    let changes = changes([(path, Some(path))]);
+    side::update(repository, ATTACHED, &identity(), Time::from_unix(1_790_000_000), &changes).unwrap()
 }
 
 fn set(lines: &[&str]) -> BTreeSet<String> {
@@ -20,7 +18,7 @@ fn set(lines: &[&str]) -> BTreeSet<String> {
 }
 
 #[test]
-fn lines_are_remembered_beside_the_branches() {
+fn files_are_remembered_beside_the_branches() {
     let dir = tempfile::tempdir().unwrap();
     git(dir.path(), &["init", "-q", "--bare", "-b", "main", "."]);
     let repository = open(dir.path());
@@ -29,6 +27,11 @@ fn lines_are_remembered_beside_the_branches() {
     assert_eq!(add(&repository, "b"), Kept::Updated);
     assert_eq!(add(&repository, "a"), Kept::Unchanged);
     assert_eq!(side::read(&open(dir.path()), ATTACHED).unwrap(), set(&["a", "b"]));
+    let gone = changes([("a", None), ("never/there", None)]);
+    let at = Time::from_unix(1_790_000_000);
+    assert_eq!(side::update(&repository, ATTACHED, &identity(), at, &gone).unwrap(), Kept::Updated);
+    assert_eq!(side::update(&repository, ATTACHED, &identity(), at, &gone).unwrap(), Kept::Unchanged);
+    assert_eq!(side::read(&open(dir.path()), ATTACHED).unwrap(), set(&["b"]));
     assert_eq!(git(dir.path(), &["for-each-ref", "--format=%(refname)"]), ATTACHED);
     fsck(dir.path());
 }
@@ -43,7 +46,7 @@ fn eight_runs_over_http_remember_all_of_it() {
             let target = target.clone();
             std::thread::spawn(move || {
                 let repository = Repository::open(&target, Options::default()).unwrap();
-                add(&repository, &format!("line {n}"))
+                add(&repository, &format!("folder {}/file {n}", n % 3))
             })
         })
         .collect();
@@ -59,6 +62,37 @@ fn eight_runs_over_http_remember_all_of_it() {
     assert!(matches!(done, Outcome::Pushed(_)));
     assert_eq!(git(&path, &["for-each-ref"]).lines().count(), 2);
     fsck(&path);
+}
+
+#[test]
+fn what_a_branch_has_and_the_reference_lacks_is_told_apart_by_its_bytes() {
+    let dir = tempfile::tempdir().unwrap();
+    git(dir.path(), &["init", "-q", "--bare", "-b", "main", "."]);
+    let repository = open(dir.path());
+    let lacking = || {
+        let base = repository.snapshot("main").unwrap();
+        side::lacking(&repository, ATTACHED, &base, "records").unwrap()
+    };
+    assert_eq!(lacking(), Vec::<String>::new(), "an empty repository lacks nothing");
+    let base = repository.snapshot("main").unwrap();
+    let files = [
+        ("records/a/1", Some("1")),
+        ("records/a/2", Some("2")),
+        ("records/b/1", Some("1")),
+        ("records.txt", Some("x")),
+        ("servings/a", Some("x")),
+    ];
+    commit::write(&repository, &base, &changes(files), proposal("a", &identity())).unwrap();
+    assert_eq!(lacking(), ["records/a/1", "records/a/2", "records/b/1"]);
+    let kept = changes([
+        ("records/a/1", Some("1")),
+        ("records/a/2", Some("other bytes")),
+        ("records/b/1", Some("1")),
+        ("records/gone", Some("x")),
+    ]);
+    let at = Time::from_unix(1_790_000_000);
+    side::update(&repository, ATTACHED, &identity(), at, &kept).unwrap();
+    assert_eq!(lacking(), ["records/a/2"]);
 }
 
 #[test]

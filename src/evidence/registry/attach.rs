@@ -52,6 +52,9 @@ pub enum AttachError {
         /// How often it was tried.
         tries: u32,
     },
+    /// The settings say that nothing is written to this registry.
+    #[error("{0} is read-only by the settings (readOnly)")]
+    ReadOnly(String),
     /// The caller's bytes, digests and subject do not belong together.
     #[error("the record is not what it should be: {0}")]
     Inconsistent(&'static str),

@@ -37,6 +37,8 @@ pub struct HostConfig {
     pub ca_file: Option<PathBuf>,
     /// Requests at once.
     pub concurrency: Option<NonZeroUsize>,
+    /// Nothing is written there.
+    pub read_only: bool,
 }
 
 /// Caps, time-outs and budgets (`evidence-facts.md`, section 8). Tests shrink them.

@@ -1,0 +1,280 @@
+//! Attaching: what is committed below `records/` goes onto its artifacts, after the push and never before it.
+//!
+//! What is attached is remembered beside the branch, with the same paths and bytes; what a killed run left is
+//! what the branch has and that reference lacks. Asked twice, or by two runs at once, a record is attached once:
+//! its manifest has one digest.
+
+use super::Setup;
+use crate::attest::attach::attach;
+use crate::attest::record;
+use crate::commit::side::{self, Kept};
+use crate::commit::{self};
+use crate::error::{At, Failure, Kind};
+use crate::evidence::envelope;
+use crate::evidence::judge;
+use crate::evidence::keys::{KeyRing, PublicKey};
+use crate::evidence::registry::Writer;
+use crate::files::{Change, Files as _};
+use crate::git::ATTACHED;
+use crate::model::id::{Artifact, Digest, OrderRef};
+use crate::model::kitchen::{KitchenSpec, Role};
+use crate::model::naming::{record_of, record_path};
+use crate::run::Decided;
+use crate::run::records::named;
+use futures::StreamExt as _;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Records that are attached at once. A registry's own limit of requests counts besides.
+const CONCURRENT: usize = 16;
+
+/// A record that is in git.
+struct Committed {
+    order: OrderRef,
+    path: String,
+    bundle: Vec<u8>,
+}
+
+/// A record whose signature counts, with what it is of.
+struct Ready {
+    record: Committed,
+    artifact: Artifact,
+    key: PublicKey,
+}
+
+/// What one run attached, and what it could not attach.
+#[derive(Default)]
+pub struct Attaching {
+    /// Paths of what was tried: each is tried once in a run.
+    tried: BTreeSet<String>,
+    /// Paths of what an earlier run had left and is attached now.
+    caught_up: BTreeSet<String>,
+    /// Paths of what is not attached, and may be by a later run.
+    failed: BTreeSet<String>,
+    /// How many were left out, by the registry that is read-only.
+    read_only: BTreeMap<String, usize>,
+    failures: Vec<(OrderRef, Failure)>,
+    notices: Vec<Failure>,
+}
+
+impl Attaching {
+    /// Attaches what the branch holds and nobody remembers to have attached; what `decided` would commit is
+    /// changed by what became of it. Asks no registry when everything is remembered.
+    pub fn leftovers(&mut self, setup: &Setup<'_>, identity: &commit::Identity, decided: &mut Decided) {
+        let lacking = match side::lacking(setup.repository, ATTACHED, &decided.snapshot, "records") {
+            Ok(lacking) => lacking,
+            Err(failure) => {
+                self.notices.push(failure);
+                return;
+            }
+        };
+        let mut left = Vec::new();
+        for path in lacking {
+            let Some((order, digest)) = record_of(&path) else { continue };
+            let labels = decided.cases.iter().find(|c| c.order == order).and_then(|c| c.labels.as_ref());
+            if !setup.options.scope.admits(&order, labels) || self.tried.contains(&path) {
+                continue;
+            }
+            match decided.snapshot.read(&path) {
+                Ok(Some(bundle)) if Digest::of(&bundle) == digest => {
+                    left.push(Committed { order, path, bundle });
+                }
+                Ok(Some(_)) => self.notices.push(wrong(&path, "it does not hash to its name; not attached")),
+                Ok(None) => {}
+                Err(lost) => self.notices.push(wrong(&path, &format!("{}; not attached", lost.why))),
+            }
+        }
+        if !setup.records {
+            if !left.is_empty() && self.tried.is_empty() {
+                let cause = format!("{} records are not attached to their artifacts", left.len());
+                let notice = Failure::input("records-not-attached", cause).of("records/");
+                self.notices.push(notice.hint("a run without --no-records attaches them"));
+            }
+            self.tried.extend(left.into_iter().map(|record| record.path));
+            return;
+        }
+        let attached = self.attach(setup, decided, left, true);
+        let changes = attached.iter().map(|r| (r.path.clone(), Change::Write(r.bundle.clone()))).collect();
+        self.remember(setup, identity, changes);
+        self.caught_up.extend(attached.into_iter().map(|record| record.path));
+        self.correct(decided);
+    }
+
+    /// Attaches what a commit has just brought into the branch.
+    pub fn committed(&mut self, setup: &Setup<'_>, identity: &commit::Identity, decided: &Decided) {
+        if !setup.records {
+            return;
+        }
+        let mut new = Vec::new();
+        let mut changes = BTreeMap::new();
+        for (path, change) in &decided.rendered.changes {
+            let Some((order, _)) = record_of(path) else { continue };
+            match change {
+                Change::Write(bundle) => {
+                    self.tried.remove(path);
+                    new.push(Committed { order, path: path.clone(), bundle: bundle.clone() });
+                }
+                // It is not in the branch any more, so nobody has to remember it.
+                Change::Delete => {
+                    changes.insert(path.clone(), Change::Delete);
+                }
+            }
+        }
+        for record in self.attach(setup, decided, new, false) {
+            changes.insert(record.path, Change::Write(record.bundle));
+        }
+        self.remember(setup, identity, changes);
+    }
+
+    /// Hands over what there is to say: each failure to its Order.
+    pub fn finish(&mut self, decided: &mut Decided) {
+        for (order, failure) in std::mem::take(&mut self.failures) {
+            match decided.plan.rows.iter_mut().find(|row| row.order == order) {
+                Some(row) => row.errors.push(failure),
+                None => decided.plan.problems.push(failure),
+            }
+        }
+        for (registry, count) in std::mem::take(&mut self.read_only) {
+            let cause = format!(
+                "{count} records are not attached to their artifacts: it is read-only by the settings; they are in records/"
+            );
+            let notice = Failure::input("registry-read-only", cause).of(format!("registry {registry}"));
+            self.notices.push(notice.field(format!("registries[{registry:?}].readOnly")));
+        }
+        decided.plan.notices.append(&mut self.notices);
+    }
+
+    /// Attaches all of them; those that are attached now.
+    fn attach(
+        &mut self,
+        setup: &Setup<'_>,
+        decided: &Decided,
+        records: Vec<Committed>,
+        old: bool,
+    ) -> Vec<Committed> {
+        let kitchen = decided.world.kitchen.as_ref();
+        let ring = KeyRing::read(kitchen.map_or(&KitchenSpec::default(), |k| &k.object.spec));
+        let own = setup.signer.map(|signer| signer.public_key());
+        let mut ready = Vec::new();
+        for record in records {
+            self.tried.insert(record.path.clone());
+            match author(&record.bundle, own, &ring) {
+                Err(why) => self.notices.push(
+                    wrong(&record.path, &format!("{why}; not attached"))
+                        .hint("keep a former key in the Kitchen's trust, with its roles, until all it signed is attached"),
+                ),
+                Ok((artifact, _)) if setup.registries.is_read_only(&artifact.repository) => {
+                    *self.read_only.entry(artifact.repository.registry().to_owned()).or_default() += 1;
+                }
+                Ok((artifact, key)) => ready.push(Ready { record, artifact, key }),
+            }
+        }
+        let outcomes = setup.runtime.block_on(async {
+            let all = ready.iter().map(|one| async {
+                // One artifact's faults cost the others no time.
+                let registries = setup.registries.per_artifact();
+                let writer = Writer::new(&registries);
+                attach(&writer, &registries, &one.artifact, &one.record.bundle, &one.key).await
+            });
+            futures::stream::iter(all).buffered(CONCURRENT).collect::<Vec<_>>().await
+        });
+        let mut attached = Vec::new();
+        for (one, outcome) in ready.into_iter().zip(outcomes) {
+            match outcome {
+                Ok(_) => attached.push(one.record),
+                // Nobody can attach it any more, and nothing that runs is the worse for it.
+                Err(failure) if old && failure.code == "artifact-gone" && !runs(decided, &one) => {
+                    self.notices.push(of_order(&one, failure));
+                }
+                Err(failure) => {
+                    let failure = of_order(&one, failure);
+                    self.failed.insert(one.record.path);
+                    self.failures.push((one.record.order, failure));
+                }
+            }
+        }
+        attached
+    }
+
+    /// A record that left the history stays in the tree until it is attached, and goes once it is.
+    fn correct(&self, decided: &mut Decided) {
+        decided
+            .rendered
+            .changes
+            .retain(|path, change| *change != Change::Delete || !self.failed.contains(path));
+        for path in &self.caught_up {
+            let Some((order, digest)) = record_of(path) else { continue };
+            let wanted = match decided.gitops.servings.get(&order) {
+                Some(file) => file.serving.as_ref().map_or(true, |s| named(&s.status).contains(&digest)),
+                None => false,
+            };
+            let there = decided.gitops.records.get(&order).is_some_and(|r| r.contains(&digest.hex()));
+            if !wanted && there {
+                let path = record_path(&order, &digest.hex());
+                decided.rendered.changes.entry(path).or_insert(Change::Delete);
+            }
+        }
+    }
+
+    /// Forgetting costs the next run a question per record and loses nothing: never an error.
+    fn remember(
+        &mut self,
+        setup: &Setup<'_>,
+        identity: &commit::Identity,
+        changes: BTreeMap<String, Change>,
+    ) {
+        if changes.is_empty() {
+            return;
+        }
+        let unkept = |cause: String| {
+            Failure::new(Kind::Repository, "attached-not-remembered", cause)
+                .of(format!("repository {}", setup.repository.name()))
+                .hint(format!("let the run write {ATTACHED}; until then each run asks the registry again"))
+        };
+        match side::update(setup.repository, ATTACHED, identity, setup.now, &changes) {
+            Ok(Kept::Updated | Kept::Unchanged) => {}
+            Ok(Kept::Refused(words)) => {
+                let cause = format!("the server does not keep {ATTACHED}: {words}");
+                let notice = unkept(cause);
+                if !self.notices.contains(&notice) {
+                    self.notices.push(notice);
+                }
+            }
+            Err(failure) => self.notices.push(unkept(failure.cause)),
+        }
+    }
+}
+
+/// Whether the record is of what its Order deploys.
+fn runs(decided: &Decided, one: &Ready) -> bool {
+    let case = decided.cases.iter().find(|case| case.order == one.record.order);
+    case.and_then(|case| case.deployed.as_ref()).is_some_and(|d| d.artifact.digest == one.artifact.digest)
+}
+
+fn of_order(one: &Ready, failure: Failure) -> Failure {
+    let cause = format!("{} is not attached to {}: {}", one.record.path, one.artifact, failure.cause);
+    Failure { cause, ..failure }.of(format!("Order {}", one.record.order))
+}
+
+fn wrong(path: &str, cause: &str) -> Failure {
+    Failure::input("record", cause).of("a record").at(At::file(path))
+}
+
+/// What a record is of and whose it is: the run's own key's, or that of a key which the Kitchen trusts for such
+/// records. Who can only write to the repository has nothing attached.
+fn author(bundle: &[u8], own: Option<&PublicKey>, ring: &KeyRing) -> Result<(Artifact, PublicKey), String> {
+    if let Some(own) = own
+        && let Some(payload) = envelope::signed_payload(bundle, own)
+    {
+        return Ok((record::subject(&payload)?.0, own.clone()));
+    }
+    let opened = envelope::open_bundle(bundle, ring)?;
+    let key = opened.signer?;
+    let (artifact, predicate_type) = record::subject(&opened.payload)?;
+    let role = if predicate_type == record::APPROVAL { Role::Approvals } else { Role::Records };
+    match key.name_for(role) {
+        Some(_) => Ok((artifact, key.key.clone())),
+        None => {
+            Err(format!("it is signed by {}, which is not trusted for {}", key.any_name(), judge::role_word(role)))
+        }
+    }
+}
