@@ -382,7 +382,8 @@ pub fn no_key() -> Failure {
 /// What the run signs proves nothing where the Kitchen does not trust its key for it.
 #[must_use]
 pub fn untrusted(key: &PublicKey, decided: &Decided) -> Option<Failure> {
-    let ring = KeyRing::read(decided.world.kitchen.as_ref().map_or(&KitchenSpec::default(), |k| &k.object.spec));
+    let ring =
+        KeyRing::read(decided.world.kitchen.as_ref().map_or(&KitchenSpec::default(), |k| &k.object.spec));
     let known = ring.keys().iter().find(|trusted| trusted.key.fingerprint() == key.fingerprint());
     let votes = decided.cases.iter().any(Case::needs_approvals);
     let wanted = [Some(Role::Records), votes.then_some(Role::Approvals)];

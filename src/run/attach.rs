@@ -273,8 +273,10 @@ fn author(bundle: &[u8], own: Option<&PublicKey>, ring: &KeyRing) -> Result<(Art
     let role = if predicate_type == record::APPROVAL { Role::Approvals } else { Role::Records };
     match key.name_for(role) {
         Some(_) => Ok((artifact, key.key.clone())),
-        None => {
-            Err(format!("it is signed by {}, which is not trusted for {}", key.any_name(), judge::role_word(role)))
-        }
+        None => Err(format!(
+            "it is signed by {}, which is not trusted for {}",
+            key.any_name(),
+            judge::role_word(role)
+        )),
     }
 }

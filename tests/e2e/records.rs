@@ -252,7 +252,8 @@ fn a_record_of_an_order_that_goes_stays_until_it_is_attached() {
     registry.heal();
     run(&place).ok();
     assert_eq!(of_dev(&place), Vec::<String>::new());
-    let wrote = registry.lines().iter().any(|l| l.starts_with("PUT /v2/shop-dev/storefront/manifests/sha256:"));
+    let wrote =
+        registry.lines().iter().any(|l| l.starts_with("PUT /v2/shop-dev/storefront/manifests/sha256:"));
     assert!(wrote, "{:?}", registry.lines());
     let before = head(&place);
     run(&place).ok();
