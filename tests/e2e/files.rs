@@ -128,7 +128,7 @@ fn fleet(orders: &[&str]) -> Place {
     let indented = |pem: &str| pem.lines().map(|line| format!("        {line}\n")).collect::<String>();
     let key = indented(&renderer.public_key());
     let keys = crate::harness::shop().join("keys");
-    crate::harness::copy(&keys.join("test-job.key"), &place.path("test-job.key"));
+    std::fs::copy(keys.join("test-job.key"), place.path("test-job.key")).unwrap();
     let job = indented(&std::fs::read_to_string(keys.join("test-job.pub")).unwrap());
     let head = "apiVersion: delivery.kokumi.dev/v1alpha1\nkind:";
     place.write(

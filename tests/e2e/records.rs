@@ -145,7 +145,7 @@ fn peers_list_and_verify_the_records() {
             let mut command = place.command(oras);
             command.args(["discover", "--plain-http", "--format", "json", &reference]);
             let listed = place.finish(command);
-            let count = listed.ok().matches("application/vnd.kokumi.promotion.v1+json").count();
+            let count = listed.ok().matches(&format!("predicateType\": \"{PROMOTION}\"")).count();
             assert_eq!(count, 1, "{reference}: {}", listed.stdout);
         }
     }
