@@ -16,6 +16,7 @@ mod http;
 mod process;
 pub(crate) mod remote;
 mod ssh;
+pub(crate) mod swap;
 
 pub use around::{Around, around};
 pub use config::Config;

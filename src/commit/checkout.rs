@@ -7,15 +7,16 @@
 
 mod apply;
 mod clean;
+mod index;
 mod turns;
 
 use apply::apply;
 use clean::clean;
-use turns::{Turn, on_disk, staged, turns};
+use turns::{Turn, on_disk, staged, torn, turns};
 
 use crate::error::{Failure, Kind};
-use crate::git::advance::swap;
 use crate::git::open::Place;
+use crate::git::swap::{self, swap};
 use crate::git::{Repository, Snapshot, failure, libgit2};
 use git2::Oid;
 use std::collections::BTreeMap;
@@ -52,10 +53,14 @@ pub(super) struct Checkout {
     turns: BTreeMap<String, Turn>,
 }
 
-/// Finishes what a killed run left undone.
-pub(super) fn recover(repository: &Repository) -> Result<(), Failure> {
+/// Finishes what a killed run left undone. `base` is what `store` has now.
+pub(super) fn recover(repository: &Repository, store: &Repository, base: &Snapshot) -> Result<(), Failure> {
+    if matches!(store.place, Place::Here) {
+        swap::settle(&store.lock())?;
+    }
     let journal = {
         let git = repository.lock();
+        swap::settle(&git)?;
         let journal = git.path().join(UNFINISHED);
         if git.is_bare() || !journal.exists() {
             return Ok(());
@@ -63,29 +68,54 @@ pub(super) fn recover(repository: &Repository) -> Result<(), Failure> {
         journal
     };
     let _lock = hold(repository)?;
-    let git = repository.lock();
+    index::settle(repository.lock().path());
     let noted = std::fs::read_to_string(&journal).unwrap_or_default();
     let mut ids = noted.split_whitespace().map(Oid::from_str);
-    if let (Some(Ok(from)), Some(Ok(to))) = (ids.next(), ids.next())
-        && git.head().ok().and_then(|h| h.target()) == Some(to)
-    {
-        let unread =
-            |e: git2::Error| failure("checkout-unfinished", "cannot finish bringing the checkout along", &e);
-        let tree = |commit: Oid| git.find_commit(commit).map(|c| c.tree_id());
-        let from = if from.is_zero() { None } else { Some(tree(from).map_err(unread)?) };
-        let mut turns = turns(&git, from, tree(to).map_err(unread)?)?;
-        let index = git.index().map_err(unread)?;
-        // What a person changed since stays as the person left it.
-        turns.retain(|path, turn| {
-            let staged = staged(&index, path);
-            let file = on_disk(&git, path);
-            (staged == turn.from || staged == turn.to)
-                && (file == turn.from || file == turn.to || file.is_none())
-        });
-        apply(&git, to, &turns)?;
+    if let (Some(Ok(from)), Some(Ok(to))) = (ids.next(), ids.next()) {
+        let from = (!from.is_zero()).then_some(from);
+        // The remote has the commit, and the run ended before the checkout's own branch had it.
+        let elsewhere = matches!(repository.place, Place::Elsewhere { .. });
+        let behind = head(&repository.lock(), &base.branch) == Some(from);
+        if elsewhere && behind && part_of(&store.lock(), Some(to), base.commit) {
+            follow(repository, store, &base.branch, from, to)?;
+        }
+        let git = repository.lock();
+        if git.head().ok().and_then(|h| h.target()) == Some(to) {
+            if let Place::Elsewhere { remote, .. } = &repository.place {
+                let _ = swap(&git, &format!("refs/remotes/{remote}/{}", base.branch), from, to, "pushed");
+            }
+            finish(&git, from, to)?;
+        }
     }
     let _ = std::fs::remove_file(&journal);
     Ok(())
+}
+
+/// The commit of `branch`, if it is what is checked out.
+fn head(git: &git2::Repository, branch: &str) -> Option<Option<Oid>> {
+    let reference = format!("refs/heads/{branch}");
+    let head = git.find_reference("HEAD").ok()?;
+    let on = head.symbolic_target().ok().flatten() == Some(reference.as_str());
+    on.then(|| git.refname_to_id(&reference).ok())
+}
+
+/// Brings index and files to `to`, where they are what they were in `from`.
+fn finish(git: &git2::Repository, from: Option<Oid>, to: Oid) -> Result<(), Failure> {
+    let unread =
+        |e: git2::Error| failure("checkout-unfinished", "cannot finish bringing the checkout along", &e);
+    let tree = |commit: Oid| git.find_commit(commit).map(|c| c.tree_id());
+    let from = from.map(tree).transpose().map_err(unread)?;
+    let mut turns = turns(git, from, tree(to).map_err(unread)?)?;
+    let mut index = git.index().map_err(unread)?;
+    index.read(true).map_err(unread)?;
+    // What a person changed since stays as the person left it.
+    turns.retain(|path, turn| {
+        let staged = staged(&index, path);
+        let file = on_disk(git, path);
+        (staged == turn.from || staged == turn.to)
+            && (file == turn.from || file == turn.to || file.is_none() || torn(git, path, turn.to))
+    });
+    apply(git, to, &turns)
 }
 
 /// Checks that `repository`, if it is a checkout of the branch, can be brought to `tree`. `store` is where
@@ -175,26 +205,38 @@ impl Checkout {
     /// The branch is at `new`: so are the index and the files, after this. What fails is left for the
     /// next run; the commit stands.
     pub fn bring(self, repository: &Repository, store: &Repository, new: Oid) -> Result<(), Failure> {
-        if let Place::Elsewhere { remote, .. } = &repository.place {
-            copy(&store.lock(), &repository.lock(), self.from, new)?;
-            let git = repository.lock();
-            let reference = format!("refs/heads/{}", self.branch);
-            if !swap(&git, &reference, self.from, new, "pushed")? {
-                let _ = std::fs::remove_file(&self.journal);
-                return Err(Failure::new(
-                    Kind::Repository,
-                    "checkout-moved",
-                    format!("{reference} of the checkout moved meanwhile; it was left as it is"),
-                )
-                .hint("bring it along with git pull"));
-            }
-            // What a push by git would note, too; that it cannot is no harm.
-            let _ = git.reference(&format!("refs/remotes/{remote}/{}", self.branch), new, true, "pushed");
+        if !follow(repository, store, &self.branch, self.from, new)? {
+            let _ = std::fs::remove_file(&self.journal);
+            return Err(Failure::new(
+                Kind::Repository,
+                "checkout-moved",
+                format!("{} of the checkout moved meanwhile; it was left as it is", self.branch),
+            )
+            .hint("bring it along with git pull"));
         }
         apply(&repository.lock(), new, &self.turns)?;
         let _ = std::fs::remove_file(&self.journal);
         Ok(())
     }
+}
+
+/// Brings the checkout's own branch to what the one it follows has. False: it moved meanwhile.
+fn follow(
+    repository: &Repository,
+    store: &Repository,
+    branch: &str,
+    from: Option<Oid>,
+    new: Oid,
+) -> Result<bool, Failure> {
+    let Place::Elsewhere { remote, .. } = &repository.place else { return Ok(true) };
+    copy(&store.lock(), &repository.lock(), from, new)?;
+    let git = repository.lock();
+    if !swap(&git, &format!("refs/heads/{branch}"), from, new, "pushed")? {
+        return Ok(false);
+    }
+    // What a push by git would note, too; that it cannot is no harm.
+    let _ = swap::set(&git, &format!("refs/remotes/{remote}/{branch}"), new, "pushed");
+    Ok(true)
 }
 
 fn unwritable(why: &str) -> Failure {
@@ -204,12 +246,7 @@ fn unwritable(why: &str) -> Failure {
 /// Takes the checkout for this run: two at once would see each other's half-written files.
 fn hold(repository: &Repository) -> Result<File, Failure> {
     let path = repository.lock().path().join(LOCK);
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(&path)
-        .map_err(|e| unwritable(&format!("cannot open {}: {e}", path.display())))?;
+    let file = swap::open(&path).map_err(|e| unwritable(&format!("cannot open {}: {e}", path.display())))?;
     let until = Instant::now() + PATIENCE;
     loop {
         match file.try_lock() {

@@ -28,7 +28,7 @@ fn write_named(
     proposal: Proposal<'_>,
 ) -> Result<Outcome, Failure> {
     let store = repository.store();
-    checkout::recover(repository)?;
+    checkout::recover(repository, store, base)?;
     let tree = {
         let git = store.lock();
         if let Some(clash) = tree::clashes(&git, base.tree, changes)?.into_values().next() {

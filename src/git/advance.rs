@@ -1,11 +1,11 @@
 //! Moves a reference by compare-and-swap, wherever it is.
 
-use crate::error::{Failure, Kind};
+use crate::error::Failure;
 use crate::git::open::Place;
 use crate::git::remote::{Advance, Step, fetched};
+use crate::git::swap::swap;
 use crate::git::{Repository, failure};
-use git2::{ErrorCode, Oid};
-use std::time::Duration;
+use git2::Oid;
 
 impl Repository {
     /// Moves `reference` forward to `new`, which is a descendant of it, if it still is `expected` (none: if
@@ -73,40 +73,5 @@ impl Repository {
             .refname_to_id(&kept)
             .and_then(|head| Ok(head == commit || git.graph_descendant_of(head, commit)?));
         compared.map_err(|e| failure("repository-unreadable", "cannot compare commits", &e))
-    }
-}
-
-/// Points `reference` to `new` if it still is `expected` (absent: if there is none). False when it is not.
-pub(crate) fn swap(
-    git: &git2::Repository,
-    reference: &str,
-    expected: Option<Oid>,
-    new: Oid,
-    log: &str,
-) -> Result<bool, Failure> {
-    // The zero id means "must not exist", checked under the reference's lock like every other value.
-    let old = expected.unwrap_or(Oid::ZERO_SHA1);
-    let mut tries = 0;
-    loop {
-        match git.reference_matching(reference, new, true, old, log) {
-            Ok(_) => return Ok(true),
-            Err(e) if e.code() == ErrorCode::Modified || e.code() == ErrorCode::NotFound => return Ok(false),
-            // Another writer holds the lock for a moment.
-            Err(e) if e.code() == ErrorCode::Locked && tries < 200 => {
-                tries += 1;
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            Err(e) if e.code() == ErrorCode::Locked => {
-                return Err(Failure::new(
-                    Kind::Repository,
-                    "reference-locked",
-                    format!("{reference} stays locked"),
-                )
-                .hint(format!("if no git process is running, remove {reference}.lock in the repository")));
-            }
-            Err(e) => {
-                return Err(failure("repository-unwritable", &format!("cannot update {reference}"), &e));
-            }
-        }
     }
 }

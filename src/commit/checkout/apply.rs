@@ -1,25 +1,25 @@
 //! Writes index and files of a checkout at some paths.
 
+use super::index;
 use super::turns::{SUBMODULE, Turn, skipped, staged};
 use crate::error::Failure;
 use crate::git::failure;
 use git2::build::CheckoutBuilder;
-use git2::{ErrorCode, IndexEntry, IndexEntryExtendedFlag, IndexTime, Oid};
+use git2::{IndexEntry, IndexEntryExtendedFlag, IndexTime, Oid};
 use std::collections::BTreeMap;
 use std::path::Path;
 
-/// Makes index and files of the paths in `turns` those of commit `to`.
+/// Makes index and files of the paths in `turns` those of commit `to`. The caller holds the checkout.
 pub(super) fn apply(git: &git2::Repository, to: Oid, turns: &BTreeMap<String, Turn>) -> Result<(), Failure> {
+    let taken = index::take(git)?;
+    write(git, to, turns)?;
+    taken.put()
+}
+
+fn write(git: &git2::Repository, to: Oid, turns: &BTreeMap<String, Turn>) -> Result<(), Failure> {
     let failed = |e: git2::Error| {
-        let failed = failure(
-            "checkout-unwritable",
-            "the commit stands, but the checkout could not be brought along",
-            &e,
-        );
-        if e.code() == ErrorCode::Locked {
-            return failed.hint("another git process holds the index; the next run finishes");
-        }
-        failed.hint("the next run finishes, or: git checkout -- the paths")
+        let doing = "the commit stands, but the checkout could not be brought along";
+        failure("checkout-unwritable", doing, &e).hint("the next run finishes, or: git checkout -- the paths")
     };
     let Some(workdir) = git.workdir() else { return Ok(()) };
     let sparse = git.config().and_then(|c| c.get_bool("core.sparsecheckout")).unwrap_or(false);
@@ -63,8 +63,9 @@ pub(super) fn apply(git: &git2::Repository, to: Oid, turns: &BTreeMap<String, Tu
     // A file that had its content already was left alone, and the index with it.
     let mut left = false;
     for path in writes {
-        if staged(&index, path) != turns.get(path).and_then(|turn| turn.to) {
-            index.add_path(Path::new(path)).map_err(failed)?;
+        let to = turns.get(path).and_then(|turn| turn.to);
+        if let Some((id, mode)) = to.filter(|_| staged(&index, path) != to) {
+            index.add(&entry(path, id, mode, false)).map_err(failed)?;
             left = true;
         }
     }

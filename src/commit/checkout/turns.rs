@@ -69,6 +69,13 @@ pub(super) fn on_disk(git: &git2::Repository, path: &str) -> Content {
     Some((blob, mode))
 }
 
+/// Whether the file at `path` is only a beginning of `to`: its writing was cut short.
+pub(super) fn torn(git: &git2::Repository, path: &str, to: Content) -> bool {
+    let Some((id, _)) = to else { return false };
+    let file = git.workdir().and_then(|root| std::fs::read(root.join(path)).ok());
+    file.is_some_and(|file| git.find_blob(id).is_ok_and(|blob| blob.content().starts_with(&file)))
+}
+
 /// Whether a sparse checkout keeps the entry's file out of the work tree.
 pub(super) fn skipped(entry: &IndexEntry) -> bool {
     IndexEntryExtendedFlag::from_bits_truncate(entry.flags_extended)
