@@ -1,0 +1,1 @@
+//! Servers: git over HTTP, and a registry.
