@@ -9,6 +9,7 @@ use crate::model::id::{
 };
 use crate::model::scope::Shard;
 use crate::model::time::Time;
+use crate::report::fingerprint::Fingerprint;
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::fmt;
@@ -152,7 +153,10 @@ Examples:
   expedite plan                                        what would move now, and what is held
   expedite plan --only shop/podinfo -o json
   expedite plan --detailed-exitcode                    2 when there are changes
-  expedite plan --at 2027-01-04T06:00:00Z              as of then")]
+  expedite plan --at 2027-01-04T06:00:00Z              as of then
+  expedite plan -o diff --color always | less -R       what changes inside the artifacts
+  expedite plan -o markdown --base origin/main         what a pull request causes, for a comment on it
+  expedite plan --expect \"$FINGERPRINT\"                5 when the world has moved since that plan")]
     Plan(Plan),
 
     /// Decide, render, commit and push
@@ -287,6 +291,12 @@ pub struct Plan {
     /// How it is printed
     #[arg(short, long, value_enum, default_value_t = PlanFormat::Table)]
     pub output: PlanFormat,
+    /// Only what the change between REF and the checkout causes; settings and trust are those of REF
+    #[arg(long, value_name = "REF")]
+    pub base: Option<String>,
+    /// Exit with 5, and the difference, when this is no longer the plan of that fingerprint
+    #[arg(long, value_name = "FINGERPRINT", value_parser = Fingerprint::parse)]
+    pub expect: Option<Fingerprint>,
     /// Exit with 2 when there are changes
     #[arg(long)]
     pub detailed_exitcode: bool,
@@ -306,6 +316,8 @@ pub enum PlanFormat {
     Json,
     /// For a pull request or a step summary.
     Markdown,
+    /// Of the Applications' files and of the objects inside the artifacts.
+    Diff,
 }
 
 /// `run`.

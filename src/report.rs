@@ -6,6 +6,7 @@ pub mod diff;
 pub mod escape;
 pub mod explain;
 pub mod failure;
+pub mod fingerprint;
 pub mod get;
 pub mod github;
 pub mod json_v1;
@@ -13,6 +14,7 @@ pub mod markdown;
 pub mod open;
 pub mod output;
 pub mod plan;
+pub mod preview;
 #[cfg(test)]
 mod sample;
 pub mod table;

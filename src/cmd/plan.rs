@@ -4,8 +4,8 @@ use crate::cli::{Common, Plan, PlanFormat};
 use crate::cmd::one;
 use crate::cmd::setup::{Access, Opened, Outside};
 use crate::cmd::shown::{self, Shown};
-use crate::error::Failure;
-use crate::report::{Output, github, json_v1, markdown, plan};
+use crate::error::{Failure, Kind};
+use crate::report::{Output, diff, github, json_v1, markdown, plan};
 use crate::run::{self, Known};
 
 /// Decides and prints. Whether `--detailed-exitcode` was asked for and there are changes.
@@ -18,37 +18,49 @@ pub fn run(
     outside: &Outside,
     output: &mut Output,
 ) -> Result<bool, Vec<Failure>> {
-    show(common, args.output, args.allow_removals, outside, output)
-        .map(|changes| changes && args.detailed_exitcode)
-}
-
-/// Decides and prints; whether there are changes.
-///
-/// # Errors
-/// The settings are wrong, or the repository cannot be read.
-pub fn show(
-    common: &Common,
-    format: PlanFormat,
-    allow_removals: Option<usize>,
-    outside: &Outside,
-    output: &mut Output,
-) -> Result<bool, Vec<Failure>> {
+    if args.base.is_some() {
+        let cause = "this build cannot compare with a base yet";
+        return Err(one(Failure::new(Kind::Usage, "unsupported", cause).of("--base")));
+    }
     let opened = Opened::new(common, outside, Access::Read)?;
-    let setup = opened.setup(Access::Read, allow_removals);
+    let setup = opened.setup(Access::Read, args.allow_removals);
     let mut decided =
         run::decide(&setup, &mut Known::default(), &mut |text| output.progress(text)).map_err(one)?;
     let (key, lacks) = opened.signing(common, outside);
     decided.plan.notices.extend(lacks);
     decided.plan.notices.extend(key.and_then(|key| run::untrusted(&key, &decided)));
     shown::details(&opened, output);
-    let shown = Shown::new(decided, None);
+    let mut shown = Shown::new(decided, None);
+    let looks = match args.output {
+        PlanFormat::Markdown | PlanFormat::Diff => true,
+        PlanFormat::Table | PlanFormat::Wide | PlanFormat::Json => output.style().summary.is_some(),
+    };
+    if looks {
+        output.progress("looking into the artifacts");
+        shown.look_inside(&setup);
+    }
     let view = shown.view();
-    output.result(&match format {
+    let colour = output.style().colour;
+    let mut text = match args.output {
         PlanFormat::Table => plan::text(&view, false),
         PlanFormat::Wide => plan::text(&view, true),
         PlanFormat::Json => json_v1::plan(&view),
         PlanFormat::Markdown => markdown::plan(&view, github::COMMENT_BYTES),
-    });
+        PlanFormat::Diff => diff::plan::plan(&view, colour),
+    };
+    match (args.output, &view.preview.fingerprint) {
+        (PlanFormat::Table | PlanFormat::Wide, Some(fingerprint)) if output.style().verbosity > 0 => {
+            text.push_str(&format!("fingerprint {fingerprint}\n"));
+        }
+        (
+            PlanFormat::Table | PlanFormat::Wide | PlanFormat::Json | PlanFormat::Markdown | PlanFormat::Diff,
+            _,
+        ) => {}
+    }
+    output.result(&text);
     shown.tell(output);
-    Ok(!view.changes.is_empty())
+    if let Some(expected) = &args.expect {
+        shown.expect(expected, output);
+    }
+    Ok(args.detailed_exitcode && !view.changes.is_empty())
 }

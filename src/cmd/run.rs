@@ -1,6 +1,6 @@
 //! `run`: decide, render, commit, push; then say what was done and what runs.
 
-use crate::cli::{Common, PlanFormat, Run, TableFormat};
+use crate::cli::{Common, Plan, PlanFormat, Run, TableFormat};
 use crate::cmd::setup::{Access, Opened, Outside};
 use crate::cmd::shown::{self, Shown};
 use crate::cmd::{get, one, plan};
@@ -20,7 +20,14 @@ pub fn run(common: &Common, args: &Run, outside: &Outside, output: &mut Output) 
             TableFormat::Wide => PlanFormat::Wide,
             TableFormat::Json => PlanFormat::Json,
         };
-        return plan::show(common, format, args.allow_removals, outside, output).map(|_| ());
+        let args = Plan {
+            output: format,
+            base: None,
+            expect: None,
+            detailed_exitcode: false,
+            allow_removals: args.allow_removals,
+        };
+        return plan::run(common, &args, outside, output).map(|_| ());
     }
     let mut opened = Opened::new(common, outside, Access::Write)?;
     opened.read_signer(common, outside).map_err(one)?;
@@ -49,7 +56,10 @@ pub fn run(common: &Common, args: &Run, outside: &Outside, output: &mut Output) 
 }
 
 fn print(decided: Decided, written: Written, format: TableFormat, opened: &Opened, output: &mut Output) {
-    let shown = Shown::new(decided, Some(written));
+    let mut shown = Shown::new(decided, Some(written));
+    if output.style().summary.is_some() {
+        shown.look_inside(&opened.setup(Access::Read, None));
+    }
     let view = shown.view();
     let servings = || {
         let lines = match view.written {

@@ -1,20 +1,27 @@
 //! What was decided, as a report speaks of it; the same for every verb that decides.
 
+use crate::cmd::diff;
 use crate::cmd::setup::Opened;
-use crate::decide::forecast::explained;
+use crate::decide::forecast::{Forecasts, explained};
 use crate::error::{At, Failure, Kind};
 use crate::model::id::OrderRef;
 use crate::model::plan::{Decision, Explained, Plan, Row, ServingPlan};
 use crate::model::world::GitOps;
+use crate::report::fingerprint::Fingerprint;
+use crate::report::preview::{More, Preview};
 use crate::report::view::{Drift, View, Written};
 use crate::report::{Output, github, markdown};
-use crate::run::Decided;
+use crate::run::{Decided, Setup, contents};
+
+/// Most differences that a refusal lists.
+const DIFFERENCES: usize = 20;
 
 /// A report's view of what was decided.
 pub struct Shown {
     decided: Decided,
     drift: Vec<Drift>,
     written: Option<Written>,
+    preview: Preview,
 }
 
 impl Shown {
@@ -39,7 +46,70 @@ impl Shown {
         let mut drift: Vec<Drift> =
             edited.chain(foreign).map(|(path, what)| Drift { path, what: what.to_owned() }).collect();
         drift.sort_by(|a, b| a.path.cmp(&b.path));
-        Self { decided, drift, written }
+        let mut shown = Self { decided, drift, written, preview: Preview::default() };
+        if shown.written.is_none() {
+            let settings = shown.settings();
+            shown.preview.fingerprint = Some(Fingerprint::of(&shown.view(), &settings));
+        }
+        shown
+    }
+
+    /// What was decided with besides objects, for the fingerprint.
+    fn settings(&self) -> String {
+        let context = &self.decided.context;
+        format!(
+            "{:?} {} {} {}",
+            context.trust, context.argocd_namespace, context.require_observation, context.records
+        )
+    }
+
+    /// Looks into the artifacts of what moves or waits, and at when what waits can deploy. What cannot be read
+    /// is unknown, and no failure of the plan.
+    pub fn look_inside(&mut self, setup: &Setup<'_>) {
+        let Decided { plan, cases, facts, context, .. } = &self.decided;
+        let forecasts = Forecasts::new(cases, facts, context);
+        let (mut orders, mut pairs) = (Vec::new(), Vec::new());
+        for row in &plan.rows {
+            let (Decision::Promote(_) | Decision::Hold, Some(candidate)) = (&row.decision, &row.candidate)
+            else {
+                continue;
+            };
+            let case = cases.iter().find(|case| case.order == row.order);
+            let deployed = case.and_then(|case| case.deployed.as_ref());
+            let mut more = More::default();
+            if row.decision == Decision::Hold {
+                more.forecast = forecasts.of(&row.order);
+            }
+            more.moves = deployed
+                .filter(|d| d.target_namespace != candidate.target_namespace)
+                .map(|d| (d.target_namespace.to_string(), candidate.target_namespace.to_string()));
+            if deployed.is_none_or(|d| d.artifact != candidate.artifact) {
+                let from = deployed.map(|d| (d.artifact.clone(), Some(d.target_namespace.clone())));
+                orders.push(row.order.clone());
+                pairs.push((from, diff::place(candidate)));
+            }
+            self.preview.more.insert(row.order.clone(), more);
+        }
+        for (order, inside) in orders.into_iter().zip(contents::compared(setup, &pairs, false)) {
+            self.preview.more.entry(order).or_default().inside = Some(inside);
+        }
+    }
+
+    /// Says no, with the difference, where this is not the plan of that fingerprint.
+    pub fn expect(&self, expected: &Fingerprint, output: &mut Output) {
+        let Some(now) = &self.preview.fingerprint else { return };
+        if now.matches(expected) {
+            return;
+        }
+        let mut all = now.differences(expected, &self.view());
+        let more = all.len().saturating_sub(DIFFERENCES);
+        all.truncate(DIFFERENCES);
+        if more > 0 {
+            all.push(format!("and {more} more"));
+        }
+        let cause = format!("this is not the plan that was looked at: {}", all.join("; "));
+        let failure = Failure::new(Kind::SaysNo, "another-plan", cause).of("--expect");
+        output.error(&failure.hint(format!("look at it again; its fingerprint is {}", now.short())));
     }
 
     /// For the forms of a report.
@@ -51,6 +121,7 @@ impl Shown {
             changes: &self.decided.rendered.changes,
             drift: &self.drift,
             written: self.written.as_ref(),
+            preview: &self.preview,
         }
     }
 

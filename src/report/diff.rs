@@ -1,6 +1,8 @@
 //! What changes inside two artifacts, resource by resource, field by field: as lines with a mark each, for a
 //! terminal and for the `diff` blocks of a page. Values of Secrets do not reach this room.
 
+pub mod plan;
+
 use crate::compare::fields::{FieldChange, FieldWhat, Hidden};
 use crate::compare::{Comparison, Counts, How, ResourceChange};
 use crate::report::escape;

@@ -67,7 +67,7 @@ pub fn text(view: &View<'_>, row: &Row, more: &Explained) -> String {
 }
 
 /// When, or what has to come first.
-fn promotes(forecast: &Forecast, now: Time) -> String {
+pub(super) fn promotes(forecast: &Forecast, now: Time) -> String {
     match forecast {
         Forecast::At(time) if *time <= now => "by the next run".to_owned(),
         Forecast::At(time) => format!("by any run from {time} on, if nothing changes"),

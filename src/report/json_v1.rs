@@ -45,6 +45,28 @@ pub struct Plan {
     pub problems: Vec<Failure>,
     /// Warnings of no single Order.
     pub warnings: Vec<Failure>,
+    /// For `plan --expect`; null for a run.
+    pub fingerprint: Option<String>,
+    /// What the plan was compared with (`--base`); null where it was not.
+    pub base: Option<Base>,
+}
+
+/// What a plan was compared with: its Orders are those that the change bears on.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Base {
+    /// As it was asked for.
+    pub reference: String,
+    /// The commit whose settings and trust count.
+    pub commit: String,
+    /// How many Orders move, wait or fail with and without the change alike.
+    pub anyway: usize,
+    /// Orders that the change takes out, and that deploy nothing.
+    pub gone: Vec<String>,
+    /// What the change makes easier to pass.
+    pub weakened: Vec<String>,
+    /// What else a reader must know.
+    pub notes: Vec<String>,
 }
 
 /// How many of how many.
@@ -258,6 +280,15 @@ pub fn plan(view: &View<'_>) -> String {
         }),
         problems: view.plan.problems.iter().map(failure).collect(),
         warnings: view.plan.notices.iter().map(failure).collect(),
+        fingerprint: view.preview.fingerprint.as_ref().map(ToString::to_string),
+        base: view.preview.base.as_ref().map(|base| Base {
+            reference: base.reference.clone(),
+            commit: base.commit.clone(),
+            anyway: base.anyway,
+            gone: base.gone.iter().map(ToString::to_string).collect(),
+            weakened: base.weakened.clone(),
+            notes: base.notes.clone(),
+        }),
     })
 }
 

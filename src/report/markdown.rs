@@ -1,134 +1,152 @@
-//! A plan as Markdown, for a step's summary or a pull request: the counts first, then the table, then one
-//! fold per Order that moves, waits or fails. It keeps to a budget and says what it left out.
+//! A plan as Markdown, for a pull request or a step's summary: first the counts, what moves where, what is held
+//! and why; then one fold per Order with its gates, and what changes inside its artifact. It keeps to a budget:
+//! the summary always survives, whole resources are added while they fit, and what is left out is said with the
+//! command that shows it.
 
-use crate::model::plan::{ApplicationAction, Row};
-use crate::report::escape::{markdown as text, markdown_code as code, markdown_html};
-use crate::report::plan::{headline, mode, waits_for};
-use crate::report::view::{self, View, Written, counted};
+mod fold;
+mod summary;
+
+use crate::report::escape::markdown_code as code;
+use crate::report::view::{View, counted};
+use fold::Fold;
 use std::fmt::Write as _;
 
-/// The plan in at most `budget` bytes (where that leaves room for the counts): rows of the table and folds are
-/// added while they fit, whole; the counts are always exact.
+/// Begins every page: by it a comment of ours is found again.
+pub const MARKER: &str = "<!-- expedite:plan -->";
+
+/// The plan in at most `budget` bytes (where that leaves room for the counts).
 #[must_use]
 pub fn plan(view: &View<'_>, budget: usize) -> String {
-    let mut out = format!(
-        "## Expedite\n\n**{}**\n",
-        text(&view.summary().text(view.written.is_some_and(Written::is_done)))
-    );
-    if let Some(stop) = &view.plan.guard {
-        let _ = write!(
-            out,
-            "\n**Stopped by the removal guard:** {} would go, {} may.\n",
-            counted(stop.removals.len(), "Application", "Applications"),
-            stop.allowed
-        );
-    }
-    for failure in &view.plan.problems {
-        push_whole(&mut out, &format!("\n- **error:** {}\n", text(&failure.to_string())), budget);
-    }
-    table(&mut out, view, budget);
-
+    let footer = footer(view, budget);
+    let room = budget.saturating_sub(footer.len() + RESERVE);
+    let mut out = summary::text(view, room);
+    let folds: Vec<Fold> = summary::ordered(view).map(|row| Fold::new(view, row)).collect();
+    // What is not shown whole is shown without what is inside; an Order has more to say than a list of files.
+    let mut base = out.len();
+    let mut kept = Vec::new();
     let mut left_out = 0;
-    for row in view.plan.rows.iter().filter(|row| view.speaks(row)) {
-        left_out += usize::from(!push_whole(&mut out, &fold(view, row), budget));
+    for fold in folds {
+        match base + fold.len() <= room {
+            true => {
+                base += fold.len();
+                kept.push(fold);
+            }
+            false => left_out += 1,
+        }
+    }
+    let shares = shares(&kept.iter().map(Fold::need).collect::<Vec<_>>(), room.saturating_sub(base));
+    for (fold, share) in kept.iter().zip(shares) {
+        out.push_str(&fold.text(share));
     }
     if left_out > 0 {
         let what = counted(left_out, "Order is", "Orders are");
         let _ = write!(out, "\n{what} left out here for length; `expedite plan` shows all.\n");
     }
     for drift in view.drift {
-        push_whole(&mut out, &format!("\n- {}: {}\n", code(&drift.path), text(&drift.what)), budget);
+        let line = format!("\n- {}: {}\n", code(&drift.path), crate::report::escape::markdown(&drift.what));
+        if out.len() + line.len() <= room {
+            out.push_str(&line);
+        }
     }
+    out.push_str(&footer);
     out
 }
 
 /// Bytes kept free for what is said about what was left out.
 const RESERVE: usize = 400;
 
-fn push_whole(out: &mut String, part: &str, budget: usize) -> bool {
-    let fits = out.len() + part.len() + RESERVE <= budget;
-    if fits {
-        out.push_str(part);
+/// How much each may use of `room`: those that need little get it, the others share the rest evenly.
+fn shares(needs: &[usize], room: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..needs.len()).collect();
+    order.sort_by_key(|i| needs[*i]);
+    let mut shares = vec![0; needs.len()];
+    let mut left = room;
+    for (done, i) in order.into_iter().enumerate() {
+        shares[i] = needs[i].min(left / (needs.len() - done));
+        left -= shares[i];
     }
-    fits
+    shares
 }
 
-/// Half of the budget at most: the folds say more.
-fn table(out: &mut String, view: &View<'_>, budget: usize) {
-    if view.plan.rows.is_empty() {
-        return;
-    }
-    out.push_str(
-        "\n| Order | Mode | Deployed | Candidate | Decision | Waits for |\n|---|---|---|---|---|---|\n",
-    );
-    let mut shown = 0;
-    for row in &view.plan.rows {
-        let cell = |name: Option<String>| name.map(|n| code(&n)).unwrap_or_default();
-        let line = format!(
-            "| {} | {} | {} | {} | {} | {} |\n",
-            code(&row.order.to_string()),
-            mode(row.mode),
-            cell(view.deployed(row).map(ToString::to_string)),
-            cell(row.candidate.as_ref().map(|c| c.name.to_string())),
-            view::decision(row),
-            waits_for(row).map(|v| v.gate.as_str()).unwrap_or_default(),
-        );
-        if !push_whole(out, &line, budget / 2) {
-            break;
-        }
-        shown += 1;
-    }
-    let rest = view.plan.rows.len() - shown;
-    if rest > 0 {
-        let _ = write!(out, "\n{} more in `expedite plan`.\n", counted(rest, "Order", "Orders"));
-    }
-}
-
-fn fold(view: &View<'_>, row: &Row) -> String {
-    let mut out = format!(
-        "\n<details><summary>{}: {}</summary>\n\n",
-        code(&row.order.to_string()),
-        markdown_html(&headline(view, row))
-    );
-    for verdict in &row.verdicts {
-        let mark = if verdict.is_passed() { "passed".to_owned() } else { view::outcome(verdict) };
-        let _ = writeln!(out, "- **{}** {}: {}", verdict.gate, text(&mark), text(&verdict.message));
-    }
-    for application in &row.applications {
-        let Some(action) = view.action(application) else { continue };
-        let why = match &application.action {
-            ApplicationAction::Pin(_) => String::new(),
-            ApplicationAction::Hold { reason, message } => format!(": {reason}: {message}"),
-            ApplicationAction::Detach(why) | ApplicationAction::Remove(why) => format!(": {why}"),
-        };
-        let cluster = code(application.cluster.as_str());
-        let _ = writeln!(out, "- {cluster}: {action} {}{}", code(&application.path), text(&why));
-    }
-    for error in &row.errors {
-        let _ = writeln!(out, "- **error:** {}", text(&error.to_string()));
-    }
-    for warning in &row.warnings {
-        let _ = writeln!(out, "- **warning:** {}", text(&warning.to_string()));
-    }
-    out.push_str("\n</details>\n");
-    out
+/// The fingerprint: for people the short one, for machines all of it where that is no large part of the page.
+fn footer(view: &View<'_>, budget: usize) -> String {
+    let Some(fingerprint) = &view.preview.fingerprint else { return String::new() };
+    let (whole, short) = (fingerprint.to_string(), fingerprint.short().to_string());
+    let machine = if whole.len() <= budget / 8 { &whole } else { &short };
+    format!(
+        "\nFingerprint {}: `expedite plan --expect` says no once this is no longer what would happen.\n\
+         <!-- expedite:fingerprint {machine} -->\n",
+        code(&short)
+    )
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
+    use crate::compare::{Side, compare};
     use crate::error::Failure;
     use crate::model::order::Mode;
-    use crate::model::plan::Decision;
+    use crate::model::plan::{Decision, Forecast};
+    use crate::model::resource::Resource;
     use crate::model::verdict::{For, GateName, Verdict};
-    use crate::report::sample::{row, same, sample};
+    use crate::report::fingerprint::Fingerprint;
+    use crate::report::preview::{Against, More};
+    use crate::report::sample::{Sample, now, order, row, same, sample};
+    use serde_json::{Value, json};
+
+    fn inside(old: &[Value], new: &[Value]) -> More {
+        let of = |all: &[Value]| all.iter().map(|o| Resource::of(o.clone(), "x.yaml")).collect::<Vec<_>>();
+        let (old, new) = (of(old), of(new));
+        let side = |resources| Side { resources, namespace: Some("shop") };
+        More { inside: Some(Ok(compare(side(&old), side(&new), false))), ..More::default() }
+    }
+
+    fn config(n: usize, text: &str) -> Value {
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": format!("c{n}")}, "data": {"a": text}})
+    }
+
+    /// With what is inside, a forecast, and a base.
+    fn full() -> Sample {
+        let mut sample = sample();
+        let deployment = |image: &str, replicas: u8| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": replicas, "containers": [{"name": "web", "image": image}]}});
+        let web = inside(
+            &[deployment("web:1", 2), config(1, "a\nb\nc\n")],
+            &[deployment("web:2", 0), config(2, "x")],
+        );
+        sample.preview.more.insert(order("shop/web"), web);
+        let forecast =
+            Forecast::NotBefore { time: now(), gate: GateName::Approvals, message: "0 of 2".into() };
+        let unread = Failure::input("artifact", "it is not in the registry").of("registry.shop.example/x");
+        let cart = More {
+            forecast: Some(forecast),
+            inside: Some(Err(unread)),
+            moves: Some(("a".into(), "shop".into())),
+        };
+        sample.preview.more.insert(order("shop/cart"), cart);
+        sample.preview.fingerprint = Some(Fingerprint::of(&sample.view(None), "trust"));
+        sample
+    }
 
     #[test]
     fn a_plan_reads_as_a_page() {
-        let sample = sample();
-        let page = plan(&sample.view(None), 60_000);
-        same("markdown/expected.md", &page);
+        same("markdown/expected.md", &plan(&full().view(None), 60_000));
+    }
+
+    #[test]
+    fn a_plan_against_a_base_says_what_the_change_does() {
+        let mut sample = full();
+        sample.plan.rows.retain(|r| ["web", "kept"].contains(&r.order.name.as_str()));
+        sample.preview.base = Some(Against {
+            reference: "origin/main".into(),
+            commit: "0123456789".into(),
+            anyway: 4,
+            without: [(order("shop/web"), "keeps web-1".to_owned())].into(),
+            gone: vec![order("shop/left")],
+            weakened: vec!["Kitchen: key evil may vouch for provenance".into()],
+            notes: vec!["expedite.yaml changes; that of origin/main counts here".into()],
+        });
+        same("markdown/expected-base.md", &plan(&sample.view(None), 60_000));
     }
 
     #[test]
@@ -142,6 +160,11 @@ mod tests {
                 held
             })
             .collect();
+        for n in 0..400 {
+            let all: Vec<Value> = (0..30).map(|i| config(i, &"value ".repeat(20))).collect();
+            sample.preview.more.insert(order(&format!("shop/app-{n}")), inside(&[], &all));
+        }
+        sample.preview.fingerprint = Some(Fingerprint::of(&sample.view(None), "trust"));
         for budget in [3_000, 10_000, 65_536, 100_000] {
             let page = plan(&sample.view(None), budget);
             assert!(page.len() <= budget, "{} of {budget}", page.len());
@@ -150,17 +173,42 @@ mod tests {
             assert_eq!(page.matches("<details>").count(), page.matches("</details>").count());
             let table = page.lines().filter(|l| l.starts_with('|'));
             assert!(table.clone().all(|l| l.ends_with('|')), "no row is cut");
+            assert_eq!(page.matches("```").count() % 2, 0, "no block is open");
         }
-        let whole = plan(&sample.view(None), 1_000_000);
+        let whole = plan(&sample.view(None), 100_000_000);
         assert_eq!(whole.matches("<details>").count(), 400);
         assert!(!whole.contains("left out"));
+    }
+
+    #[test]
+    fn whole_resources_are_added_while_they_fit() {
+        let mut sample = sample();
+        sample.plan.rows.retain(|r| r.order == order("shop/web"));
+        let objects = |text: &str| -> Vec<Value> { (0..300).map(|n| config(n, &text.repeat(40))).collect() };
+        let mut more = inside(&objects("old "), &objects("new "));
+        let Some(Ok(found)) = &mut more.inside else { panic!() };
+        assert_eq!(found.changes.len(), 300);
+        sample.preview.more.insert(order("shop/web"), more);
+        let page = plan(&sample.view(None), 65_536);
+        assert!(page.len() <= 65_536 && page.len() > 60_000, "{}", page.len());
+        assert!(page.contains("0 added, 300 changed, 0 removed"), "the counts are exact");
+        let shown = page.matches("**ConfigMap c").count();
+        assert!(shown > 50 && shown < 300, "{shown}");
+        let left = format!(
+            "{} resources are left out here for length; <code>expedite diff shop/web</code>",
+            300 - shown
+        );
+        assert!(page.contains(&left), "{left}");
+        assert_eq!(page.matches("```diff").count(), shown, "each one is whole");
     }
 
     #[test]
     fn one_order_too_long_for_the_page_leaves_the_others() {
         let mut sample = sample();
         let all = plan(&sample.view(None), 60_000).matches("<details>").count();
-        sample.plan.rows[0].errors.push(Failure::input("x", "y".repeat(70_000)));
+        for _ in 0..200 {
+            sample.plan.rows[0].errors.push(Failure::input("x", "y".repeat(1_000)));
+        }
         let page = plan(&sample.view(None), 65_536);
         assert_eq!(page.matches("<details>").count(), all - 1);
         assert!(page.contains("1 Order is left out here"), "{page}");
@@ -170,13 +218,26 @@ mod tests {
     fn foreign_text_closes_no_fold_and_calls_nobody() {
         let mut sample = sample();
         sample.plan.rows.retain(|r| r.order.name.as_str() == "cart");
-        sample.plan.rows[0].verdicts[1].message =
-            "</details>\n\n# all good\n@everyone | [x](https://evil.example) ``` <!-- --> #12".into();
+        let evil = "</details>\n\n# all good\n@everyone | [x](https://evil.example) ``` <!-- --> #12";
+        sample.plan.rows[0].verdicts[1].message = evil.into();
+        let object = json!({"kind": "ConfigMap", "metadata": {"name": evil}, "data": {evil: format!("a\n````\n{evil}\n")}});
+        sample.preview.more.insert(order("shop/cart"), inside(&[], &[object]));
         let page = plan(&sample.view(None), 60_000);
-        assert_eq!(page.matches("</details>").count(), 1, "{page}");
+        let fenced = |line: &&str| line.starts_with(['+', '`']);
+        assert!(page.contains("\n`````diff\n+ "), "the fence is longer than any inside: {page}");
+        let prose: String =
+            page.lines().filter(|line| !fenced(line)).map(|line| format!("{line}\n")).collect();
+        assert_eq!(prose.matches("</details>").count(), 1, "{page}");
         assert!(
-            !page.contains("\n# all") && !page.contains("@everyone") && !page.contains("https://evil"),
+            !prose.contains("\n# all") && !prose.contains("@everyone") && !prose.contains("https://evil"),
             "{page}"
         );
+    }
+
+    #[test]
+    fn room_is_shared() {
+        assert_eq!(shares(&[10, 100, 100], 110), [10, 50, 50]);
+        assert_eq!(shares(&[], 5), Vec::<usize>::new());
+        assert_eq!(shares(&[3, 4], 100), [3, 4]);
     }
 }

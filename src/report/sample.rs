@@ -19,6 +19,7 @@ use crate::model::serving::{HistoryEntry, Queued, RequestedBy, Serving, ServingS
 use crate::model::time::Time;
 use crate::model::verdict::{EvidenceRef, For, GateName, Verdict};
 use crate::model::world::{GitOps, ServingFile};
+use crate::report::preview::Preview;
 use crate::report::view::{Drift, View, Written};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,11 +29,19 @@ pub struct Sample {
     pub before: GitOps,
     pub changes: BTreeMap<String, Change>,
     pub drift: Vec<Drift>,
+    pub preview: Preview,
 }
 
 impl Sample {
     pub fn view<'a>(&'a self, written: Option<&'a Written>) -> View<'a> {
-        View { plan: &self.plan, before: &self.before, changes: &self.changes, drift: &self.drift, written }
+        View {
+            plan: &self.plan,
+            before: &self.before,
+            changes: &self.changes,
+            drift: &self.drift,
+            written,
+            preview: &self.preview,
+        }
     }
 }
 
@@ -273,5 +282,5 @@ pub fn sample() -> Sample {
         problems: vec![Failure::input("not-yaml", "it does not parse").at(At::file("objects/freeze.yaml"))],
         notices: vec![Failure::input("unused", "no Order uses it").of("Environment qa")],
     };
-    Sample { plan, before, changes, drift }
+    Sample { plan, before, changes, drift, preview: Preview::default() }
 }

@@ -7,6 +7,7 @@ use crate::model::plan::{ApplicationAction, ApplicationPlan, Decision, Plan, Row
 use crate::model::serving::Serving;
 use crate::model::verdict::{For, Outcome, Verdict};
 use crate::model::world::GitOps;
+use crate::report::preview::Preview;
 use std::collections::BTreeMap;
 
 /// A plan, with what it starts from and what it comes to.
@@ -22,6 +23,8 @@ pub struct View<'a> {
     pub drift: &'a [Drift],
     /// What became of the changes; `None` for a plan.
     pub written: Option<&'a Written>,
+    /// What is known besides.
+    pub preview: &'a Preview,
 }
 
 /// A file in our folders that is not as we wrote it.
@@ -159,6 +162,12 @@ impl View<'_> {
                 Some(Change::Write(_)) => Some("create"),
             },
         }
+    }
+
+    /// The rows that a report has more to say of than their line of the table; of a plan that was compared with
+    /// another every row is one of them.
+    pub fn shown(&self) -> impl Iterator<Item = &Row> {
+        self.plan.rows.iter().filter(|row| self.preview.base.is_some() || self.speaks(row))
     }
 
     /// Whether a report has more to say of this row than its line of the table.

@@ -1,0 +1,441 @@
+//! A plan's fingerprint: what it was decided from and what it comes to, as a text short enough for a command
+//! line and for a comment that nobody sees.
+//!
+//! ```text
+//! e1.<total and inputs, 27 characters>[.<16 characters for every Order that moves, waits or fails>]
+//! ```
+//!
+//! The total is what `--expect` compares: 128 bits over everything below. The rest only says what differs: of
+//! every Order the hash of its name, its decision and the gate it waits for in clear, and short hashes of what is
+//! deployed, of the candidate, of the gates' answers with their evidence and parameters, and of what happens to
+//! its files. So the difference can be told from the fingerprint alone, and the Order by its name.
+//!
+//! Left out is what changes without a meaning: the commit, the clock (the gates' answers hold the instants that
+//! they name), records and statuses that carry the time of the run, places of messages, warnings, and Orders that
+//! keep what they have. What decisions do with time, the fingerprint does: a freeze that began is another plan.
+
+use crate::files::Change;
+use crate::model::id::OrderRef;
+use crate::model::plan::{ApplicationAction, Decision, Row};
+use crate::model::verdict::GateName;
+use crate::report::plan::headline;
+use crate::report::view::{self, View};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD_NO_PAD as BASE64;
+use sha2::{Digest as _, Sha256};
+use std::fmt;
+
+/// The form's name; another form gets another.
+const FORM: &str = "e1";
+
+/// Beyond this many Orders only the total is written: it must fit a command line.
+const MOST: usize = 2_000;
+
+/// A plan's fingerprint.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fingerprint {
+    total: [u8; 16],
+    settings: [u8; 2],
+    problems: [u8; 2],
+    /// Sorted by Order when made; `None`: a short one.
+    orders: Option<Vec<Entry>>,
+}
+
+/// One Order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Entry {
+    name: [u8; 3],
+    code: u8,
+    parts: [[u8; 2]; 4],
+}
+
+/// What the four parts of an entry are.
+const PARTS: [&str; 4] = [
+    "what is deployed",
+    "the candidate or where it goes",
+    "the gates' answers or their evidence",
+    "what happens to its Applications and who asked",
+];
+
+impl Fingerprint {
+    /// Of a plan; `settings` names what it was decided with besides objects (trust, limits).
+    #[must_use]
+    pub fn of(view: &View<'_>, settings: &str) -> Self {
+        let mut problems: Vec<String> = view.plan.problems.iter().map(|p| p.sentence()).collect();
+        problems.extend(view.plan.guard.iter().flat_map(|g| g.removals.iter().map(|(path, _)| path.clone())));
+        let (settings, problems) = (hash([settings]), hash(problems.iter().map(String::as_str)));
+        let mut total = Sha256::new();
+        total.update(settings);
+        total.update(problems);
+        let mut orders = Vec::new();
+        for row in view.shown() {
+            let parts = parts(view, row).map(|part| hash(part.iter().map(String::as_str)));
+            total.update(hash([row.order.to_string().as_str()]));
+            total.update([code(row)]);
+            parts.iter().for_each(|part| total.update(part));
+            orders.push(Entry { name: name(&row.order), code: code(row), parts: parts.map(first) });
+        }
+        let total: [u8; 32] = total.finalize().into();
+        Self {
+            total: first(total),
+            settings: first(settings),
+            problems: first(problems),
+            orders: (orders.len() <= MOST).then_some(orders),
+        }
+    }
+
+    /// Reads a fingerprint.
+    ///
+    /// # Errors
+    /// Says what it is not.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong =
+            || format!("{text:?} is no fingerprint of a plan: it begins with {FORM}. and 27 characters");
+        let mut pieces = text.trim().split('.');
+        if pieces.next() != Some(FORM) {
+            return Err(wrong());
+        }
+        let bytes = |piece: Option<&str>| BASE64.decode(piece.unwrap_or_default()).map_err(|_| wrong());
+        let head = bytes(pieces.next())?;
+        let (Some(total), Some(settings), Some(problems), 20) =
+            (array(&head, 0), array(&head, 16), array(&head, 18), head.len())
+        else {
+            return Err(wrong());
+        };
+        let orders = match pieces.next() {
+            None => None,
+            Some(piece) => {
+                let bytes = bytes(Some(piece))?;
+                let entries: Option<Vec<Entry>> = bytes.chunks(12).map(Entry::read).collect();
+                Some(entries.ok_or_else(wrong)?)
+            }
+        };
+        match pieces.next() {
+            None => Ok(Self { total, settings, problems, orders }),
+            Some(_) => Err(wrong()),
+        }
+    }
+
+    /// Without the Orders: as long as a line of a page allows.
+    #[must_use]
+    pub fn short(&self) -> Self {
+        Self { orders: None, ..self.clone() }
+    }
+
+    /// Whether it is of the same plan.
+    #[must_use]
+    pub fn matches(&self, other: &Self) -> bool {
+        self.total == other.total
+    }
+
+    /// What differs between the plan that was expected and the one of `view`, whose fingerprint this is: a
+    /// sentence each.
+    #[must_use]
+    pub fn differences(&self, expected: &Self, view: &View<'_>) -> Vec<String> {
+        let mut out = Vec::new();
+        if self.settings != expected.settings {
+            out.push("the Kitchen's trust or the settings are others".to_owned());
+        }
+        if self.problems != expected.problems {
+            out.push("what cannot be read, or what the removal guard stops, is something else".to_owned());
+        }
+        let Some(orders) = &expected.orders else {
+            out.push("which Orders differ is not in a short fingerprint".to_owned());
+            return out;
+        };
+        for row in view.shown() {
+            let own = Entry {
+                name: name(&row.order),
+                code: code(row),
+                parts: parts(view, row).map(|part| first(hash(part.iter().map(String::as_str)))),
+            };
+            let now = headline(view, row);
+            match orders.iter().find(|entry| entry.name == own.name) {
+                Some(entry) if *entry == own => {}
+                Some(entry) if entry.code != own.code => {
+                    out.push(format!("{}: {}; now it {now}", row.order, entry.told()));
+                }
+                Some(entry) => {
+                    let differ = entry.parts.iter().zip(own.parts).zip(PARTS);
+                    let parts: Vec<&str> =
+                        differ.filter(|((a, b), _)| *a != b).map(|(_, part)| part).collect();
+                    out.push(format!("{}: {} changed; it {now}", row.order, parts.join(", ")));
+                }
+                None => out.push(format!("{}: nothing was to happen; now it {now}", row.order)),
+            }
+        }
+        for entry in orders {
+            if view.shown().any(|row| name(&row.order) == entry.name) {
+                continue;
+            }
+            let told = entry.told();
+            out.push(match view.plan.rows.iter().find(|row| name(&row.order) == entry.name) {
+                Some(row) => format!("{}: {told}; now it {}", row.order, headline(view, row)),
+                None => format!("an Order that is not in this plan: {told}"),
+            });
+        }
+        if out.is_empty() {
+            out.push("something about them that a fingerprint does not tell apart".to_owned());
+        }
+        out
+    }
+}
+
+impl Entry {
+    fn read(bytes: &[u8]) -> Option<Self> {
+        let part = |n: usize| array(bytes, 4 + 2 * n);
+        Some(Self {
+            name: array(bytes, 0)?,
+            code: *bytes.get(3)?,
+            parts: [part(0)?, part(1)?, part(2)?, part(3)?],
+        })
+    }
+
+    fn write(&self, out: &mut Vec<u8>) {
+        out.extend(self.name);
+        out.push(self.code);
+        self.parts.iter().for_each(|part| out.extend(part));
+    }
+
+    /// What was to happen, in words.
+    fn told(&self) -> String {
+        let gate = GATES.get(usize::from(self.code & 7)).copied().flatten();
+        match (self.code >> 3, gate) {
+            (1, _) => "was to be promoted".to_owned(),
+            (2, _) => "was to be rolled back".to_owned(),
+            (3, Some(gate)) => format!("was to wait for {gate}"),
+            (3, None) => "was to wait".to_owned(),
+            (4, _) => "its input was wrong".to_owned(),
+            (5, _) => "was to be removed".to_owned(),
+            (_, _) => "was to keep what it has".to_owned(),
+        }
+    }
+}
+
+/// Gates by their number in a code; 0 is none.
+const GATES: [Option<GateName>; 8] = [
+    None,
+    Some(GateName::Ready),
+    Some(GateName::Upstream),
+    Some(GateName::Checks),
+    Some(GateName::Approvals),
+    Some(GateName::Evidence),
+    Some(GateName::Window),
+    Some(GateName::OptIn),
+];
+
+/// The decision and the gate that is waited for.
+fn code(row: &Row) -> u8 {
+    let gate = |row: &Row| {
+        let waits = row.waits_for().map(|v| v.gate);
+        GATES.iter().position(|gate| *gate == waits && gate.is_some()).unwrap_or(0)
+    };
+    let gate = |row| u8::try_from(gate(row)).unwrap_or(0);
+    match &row.decision {
+        Decision::Keep => 0,
+        Decision::Promote(promotion) if promotion.rollback => 2 << 3,
+        Decision::Promote(_) => 1 << 3,
+        Decision::Hold => (3 << 3) | gate(row),
+        Decision::Broken => 4 << 3,
+        Decision::Remove(_) => 5 << 3,
+    }
+}
+
+/// All that a row was decided from and comes to, in the order of [`PARTS`].
+fn parts(view: &View<'_>, row: &Row) -> [Vec<String>; 4] {
+    let serving = view.serving(row);
+    let deployed = serving.map(|s| {
+        let status = &s.status;
+        let name = status.observed_preparation_name.as_ref().map(ToString::to_string);
+        [name, status.deployed_digest.map(|d| d.to_string())].map(Option::unwrap_or_default)
+    });
+    let mut candidate = vec![super::plan::mode(row.mode).to_owned()];
+    candidate.extend(row.environment.as_ref().map(ToString::to_string));
+    if let Some(c) = &row.candidate {
+        candidate.extend([c.name.to_string(), c.artifact.to_string(), c.target_namespace.to_string()]);
+        candidate.extend(c.base_digest.map(|d| d.to_string()));
+    }
+    let mut gates = Vec::new();
+    for verdict in &row.verdicts {
+        gates.extend([verdict.gate.to_string(), view::outcome(verdict), verdict.message.clone()]);
+        gates.push(verdict.parameters.to_string());
+        for piece in &verdict.evidence {
+            let digest = piece.digest.map(|d| d.to_string()).unwrap_or_default();
+            gates.extend([piece.kind.clone(), piece.name.clone(), digest, piece.key.clone()]);
+        }
+    }
+    let mut outcome: Vec<String> = row.errors.iter().map(|e| e.sentence()).collect();
+    if let Decision::Promote(promotion) = &row.decision {
+        outcome.push(promotion.requested_by.name.clone());
+    }
+    for application in &row.applications {
+        let why = match &application.action {
+            ApplicationAction::Pin(_) => String::new(),
+            ApplicationAction::Hold { reason, message } => format!("{reason} {message}"),
+            ApplicationAction::Detach(why) | ApplicationAction::Remove(why) => why.clone(),
+        };
+        let action = view.action(application).unwrap_or_default().to_owned();
+        let bytes = match view.changes.get(&application.path) {
+            Some(Change::Write(bytes)) => hex::encode(hash_bytes(bytes)),
+            Some(Change::Delete) => "deleted".to_owned(),
+            None => String::new(),
+        };
+        outcome.extend([application.path.clone(), action, why, bytes]);
+    }
+    [deployed.map(Vec::from).unwrap_or_default(), candidate, gates, outcome]
+}
+
+fn name(order: &OrderRef) -> [u8; 3] {
+    first(hash([order.to_string().as_str()]))
+}
+
+/// Of texts one after the other, each with its length, so that none can stand in for its neighbours.
+fn hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> [u8; 32] {
+    let mut hasher = Sha256::new();
+    for text in texts {
+        hasher.update((text.len() as u64).to_be_bytes());
+        hasher.update(text);
+    }
+    hasher.finalize().into()
+}
+
+fn hash_bytes(bytes: &[u8]) -> [u8; 32] {
+    Sha256::digest(bytes).into()
+}
+
+/// The first bytes of a hash.
+fn first<const N: usize>(hash: [u8; 32]) -> [u8; N] {
+    std::array::from_fn(|i| hash[i])
+}
+
+fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..at + N)?.try_into().ok()
+}
+
+impl fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut head = self.total.to_vec();
+        head.extend(self.settings);
+        head.extend(self.problems);
+        write!(f, "{FORM}.{}", BASE64.encode(head))?;
+        if let Some(orders) = &self.orders {
+            let mut bytes = Vec::with_capacity(orders.len() * 12);
+            orders.iter().for_each(|entry| entry.write(&mut bytes));
+            write!(f, ".{}", BASE64.encode(bytes))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use crate::error::{At, Failure};
+    use crate::model::id::Digest;
+    use crate::model::time::Time;
+    use crate::model::verdict::Verdict;
+    use crate::report::sample::{Sample, order, sample};
+
+    fn of(sample: &Sample) -> Fingerprint {
+        Fingerprint::of(&sample.view(None), "trust")
+    }
+
+    fn differs(old: &Sample, new: &Sample) -> Vec<String> {
+        let (expected, now) = (of(old), of(new));
+        assert!(!now.matches(&expected));
+        let expected = Fingerprint::parse(&expected.to_string()).unwrap();
+        now.differences(&expected, &new.view(None))
+    }
+
+    fn row<'a>(sample: &'a mut Sample, name: &str) -> &'a mut Row {
+        sample.plan.rows.iter_mut().find(|r| r.order == order(name)).unwrap()
+    }
+
+    #[test]
+    fn it_is_read_as_it_is_written() {
+        let fingerprint = of(&sample());
+        let text = fingerprint.to_string();
+        assert_eq!(text.len(), 3 + 27 + 1 + 6 * 16, "{text}");
+        assert_eq!(Fingerprint::parse(&format!(" {text}\n")).unwrap(), fingerprint);
+        let short = Fingerprint::parse(&fingerprint.short().to_string()).unwrap();
+        assert!(short.matches(&fingerprint));
+        for bad in ["", "e1", "e1.", "e2.AAAA", &text[..20], &text[..40], &format!("{text}."), "e1.!!"] {
+            assert!(Fingerprint::parse(bad).is_err(), "{bad}");
+        }
+    }
+
+    #[test]
+    fn what_means_nothing_is_left_out() {
+        let (old, mut new) = (sample(), sample());
+        new.plan.at = Time::parse("2031-01-01T00:00:00Z").unwrap();
+        new.plan.notices.clear();
+        new.changes.insert("servings/shop/web.yaml".into(), Change::Write(b"another time".to_vec()));
+        row(&mut new, "shop/broken").errors[0].at = Some(At::file("elsewhere.yaml"));
+        row(&mut new, "shop/web").warnings.push(Failure::input("x", "y"));
+        assert!(of(&new).matches(&of(&old)));
+    }
+
+    #[test]
+    fn what_an_order_that_keeps_all_has_is_its_own_matter() {
+        let (mut old, mut new) = (sample(), sample());
+        for sample in [&mut old, &mut new] {
+            sample.changes.retain(|path, _| !path.contains("kept"));
+        }
+        row(&mut new, "shop/kept").candidate = None;
+        assert!(of(&new).matches(&of(&old)));
+    }
+
+    #[test]
+    fn a_difference_names_the_order_and_what_it_is() {
+        let mut new = sample();
+        row(&mut new, "shop/cart").verdicts[1].message = "1 of 2 approvals".into();
+        assert_eq!(
+            differs(&sample(), &new),
+            [
+                "shop/cart: the gates' answers or their evidence changed; it cart-2 waits for Approvals; keeps cart-1"
+            ]
+        );
+        let mut new = sample();
+        row(&mut new, "shop/web").decision = Decision::Hold;
+        row(&mut new, "shop/web").verdicts = vec![Verdict::failed(GateName::Checks, "too many")];
+        assert_eq!(
+            differs(&sample(), &new),
+            ["shop/web: was to be promoted; now it web-2 waits for Checks; keeps web-1"]
+        );
+        let mut new = sample();
+        row(&mut new, "shop/web").candidate.as_mut().unwrap().artifact.digest = Digest::of(b"other");
+        assert!(differs(&sample(), &new)[0].contains("the candidate or where it goes changed"));
+        let mut new = sample();
+        new.plan.rows.retain(|r| r.order != order("shop/gone"));
+        assert_eq!(differs(&sample(), &new), ["an Order that is not in this plan: was to be removed"]);
+        assert_eq!(
+            differs(&new, &sample()),
+            ["shop/gone: nothing was to happen; now it is removed: its Order is gone from ./objects"]
+        );
+        let mut new = sample();
+        new.plan.problems.clear();
+        assert!(differs(&sample(), &new)[0].starts_with("what cannot be read"));
+    }
+
+    #[test]
+    fn every_input_of_a_decision_counts() {
+        let base = of(&sample());
+        let changed = |change: &dyn Fn(&mut Sample)| {
+            let mut new = sample();
+            change(&mut new);
+            !of(&new).matches(&base)
+        };
+        assert!(changed(&|s| row(s, "shop/web").verdicts[0].parameters = serde_json::json!({"max": 1})));
+        assert!(changed(&|s| row(s, "shop/web").verdicts[0].evidence[0].digest = None));
+        assert!(changed(&|s| row(s, "shop/web").verdicts[0].evidence[0].key = "other".into()));
+        assert!(changed(&|s| row(s, "shop/web").environment = None));
+        let path = sample().plan.rows.iter().find(|r| r.order == order("shop/web")).unwrap().applications[0]
+            .path
+            .clone();
+        assert!(changed(&|s| {
+            s.changes.insert(path.clone(), Change::Write(b"another template".to_vec()));
+        }));
+        assert!(!Fingerprint::of(&sample().view(None), "other trust").matches(&base));
+    }
+}

@@ -1,0 +1,209 @@
+//! The top of the page: what a reader must know in ten seconds.
+
+use crate::model::plan::{Decision, Row};
+use crate::model::verdict::Verdict;
+use crate::report::escape::{markdown, markdown_code as code};
+use crate::report::explain::promotes;
+use crate::report::plan::waits_for;
+use crate::report::view::{View, Written, counted, has_failed};
+use crate::report::{diff, escape};
+use std::fmt::Write as _;
+
+/// Rows in the order in which they are read: what moves, what is wrong, what waits, the rest.
+pub fn ordered<'a>(view: &'a View<'_>) -> impl Iterator<Item = &'a Row> {
+    let mut rows: Vec<&Row> = view.shown().collect();
+    rows.sort_by_key(|row| Sort::of(row));
+    rows.into_iter()
+}
+
+#[derive(PartialEq, Eq, PartialOrd, Ord, Clone, Copy)]
+enum Sort {
+    Moves,
+    Failed,
+    Held,
+}
+
+impl Sort {
+    fn of(row: &Row) -> Self {
+        match row.decision {
+            Decision::Promote(_) | Decision::Remove(_) => Self::Moves,
+            Decision::Keep | Decision::Hold | Decision::Broken if has_failed(row) => Self::Failed,
+            Decision::Hold => Self::Held,
+            Decision::Keep | Decision::Broken => Self::Moves,
+        }
+    }
+}
+
+/// The counts, which always stand there; then as much as two fifths of `room` take.
+pub fn text(view: &View<'_>, room: usize) -> String {
+    let counts = view.summary().text(view.written.is_some_and(Written::is_done));
+    let mut out = format!("{}\n## Expedite\n\n**{}**\n", super::MARKER, markdown(&counts));
+    if let Some(stop) = &view.plan.guard {
+        let _ = write!(
+            out,
+            "\n**Stopped by the removal guard:** {} would go, {} may.\n",
+            counted(stop.removals.len(), "Application", "Applications"),
+            stop.allowed
+        );
+    }
+    let room = (room / 5 * 2).max(out.len());
+    let mut left_out = Left::default();
+    base(&mut out, view, room, &mut left_out);
+    for failure in &view.plan.problems {
+        left_out.push(&mut out, &format!("\n- **error:** {}\n", clipped(&failure.to_string(), 1_000)), room);
+    }
+    let rows: Vec<&Row> = ordered(view).collect();
+    let of = |sort: Sort| rows.iter().copied().filter(move |row| Sort::of(row) == sort);
+    let tables: [(&str, &str, Vec<String>); 3] = [
+        (
+            "Moves",
+            "| Order | Environment | From | To | Inside |\n|---|---|---|---|---|\n",
+            of(Sort::Moves).map(|row| moves(view, row)).collect(),
+        ),
+        ("Failed", "| Order | Why |\n|---|---|\n", of(Sort::Failed).map(|row| failed(row)).collect()),
+        (
+            "Held",
+            "| Order | Candidate | Waits for | Deploys | Inside |\n|---|---|---|---|---|\n",
+            of(Sort::Held).map(|row| held(view, row)).collect(),
+        ),
+    ];
+    let mut orders = 0;
+    for (title, header, lines) in tables.iter().filter(|(.., lines)| !lines.is_empty()) {
+        let head = format!("\n**{title}**\n\n{header}");
+        let mut shown = false;
+        for line in lines {
+            let part = if shown { line.clone() } else { format!("{head}{line}") };
+            if out.len() + part.len() <= room {
+                out.push_str(&part);
+                shown = true;
+            } else {
+                orders += 1;
+            }
+        }
+    }
+    if orders > 0 {
+        let _ = write!(out, "\n{} more in `expedite plan`.\n", counted(orders, "Order", "Orders"));
+    }
+    if left_out.0 > 0 {
+        let _ = write!(out, "\n{} more in `expedite plan`.\n", counted(left_out.0, "line", "lines"));
+    }
+    out
+}
+
+/// Lines that did not fit.
+#[derive(Default)]
+struct Left(usize);
+
+impl Left {
+    fn push(&mut self, out: &mut String, part: &str, room: usize) {
+        if out.len() + part.len() <= room {
+            out.push_str(part);
+        } else {
+            self.0 += 1;
+        }
+    }
+}
+
+/// What the plan was compared with, and first of all what the change makes easier to pass.
+fn base(out: &mut String, view: &View<'_>, room: usize, left_out: &mut Left) {
+    let Some(base) = &view.preview.base else { return };
+    if !base.weakened.is_empty() {
+        let count = counted(base.weakened.len(), "way", "ways");
+        left_out.push(
+            out,
+            &format!("\n⚠️ **This change weakens what protects promotions, in {count}:**\n\n"),
+            room,
+        );
+        for line in &base.weakened {
+            left_out.push(out, &format!("- {}\n", clipped(line, 300)), room);
+        }
+    }
+    let anyway = match base.anyway {
+        0 => String::new(),
+        1 => "; 1 other Order moves or waits anyway".to_owned(),
+        n => format!("; {n} other Orders move or wait anyway"),
+    };
+    let reference = code(&base.reference);
+    let line = format!(
+        "\nOnly what this change causes, compared with {reference} ({}), whose settings and trust count{anyway}.\n",
+        code(base.commit.get(..12).unwrap_or(&base.commit))
+    );
+    left_out.push(out, &line, room);
+    for order in &base.gone {
+        let line = format!("\n- {} goes; it deploys nothing\n", code(&order.to_string()));
+        left_out.push(out, &line, room);
+    }
+    for note in &base.notes {
+        left_out.push(out, &format!("\n- {}\n", clipped(note, 300)), room);
+    }
+}
+
+fn moves(view: &View<'_>, row: &Row) -> String {
+    let to = match &row.decision {
+        Decision::Promote(promotion) => {
+            let candidate = name(row.candidate.as_ref().map(|c| c.name.as_str()));
+            if promotion.rollback { format!("{candidate} (rollback)") } else { candidate }
+        }
+        Decision::Remove(_) => "**removed**".to_owned(),
+        Decision::Keep | Decision::Hold | Decision::Broken => "stays".to_owned(),
+    };
+    format!(
+        "| {} | {} | {} | {to} | {} |\n",
+        code(&row.order.to_string()),
+        name(row.environment.as_ref().map(|e| e.as_str())),
+        name(view.deployed(row).map(|d| d.as_str())),
+        inside(view, row),
+    )
+}
+
+fn held(view: &View<'_>, row: &Row) -> String {
+    let waits = waits_for(row).map(|v| format!("**{}**: {}", v.gate, clipped(&v.message, 160)));
+    let forecast = view.preview.more.get(&row.order).and_then(|more| more.forecast.as_ref());
+    format!(
+        "| {} | {} | {} | {} | {} |\n",
+        code(&row.order.to_string()),
+        name(row.candidate.as_ref().map(|c| c.name.as_str())),
+        waits.unwrap_or_default(),
+        forecast.map(|f| markdown(&promotes(f, view.plan.at))).unwrap_or_default(),
+        inside(view, row),
+    )
+}
+
+fn failed(row: &Row) -> String {
+    let unread = |v: &&Verdict| v.unread;
+    let error = row.errors.first().map(ToString::to_string);
+    let why = error.or_else(|| row.verdicts.iter().find(unread).map(|v| v.message.clone()));
+    format!("| {} | {} |\n", code(&row.order.to_string()), clipped(&why.unwrap_or_default(), 300))
+}
+
+/// How many resources change inside, and what not to miss of it.
+pub fn inside(view: &View<'_>, row: &Row) -> String {
+    let Some(more) = view.preview.more.get(&row.order) else { return String::new() };
+    let mut out = match &more.inside {
+        Some(Ok(comparison)) => {
+            let counts = comparison.counts();
+            let nothing = comparison.changes.is_empty() && comparison.noise.is_empty();
+            let mut out = if nothing { "nothing changes".to_owned() } else { diff::counts(&counts) };
+            let risks: Vec<String> = comparison.risks().iter().map(|(w, n)| format!("{w} ({n})")).collect();
+            if !risks.is_empty() {
+                let _ = write!(out, " ⚠️ **{}**", risks.join(", "));
+            }
+            out
+        }
+        Some(Err(_)) => "unknown: it could not be read".to_owned(),
+        None => String::new(),
+    };
+    if let Some((from, to)) = &more.moves {
+        let _ = write!(out, " ⚠️ **namespace {} → {}**", markdown(from), markdown(to));
+    }
+    out
+}
+
+fn name(name: Option<&str>) -> String {
+    name.map(code).unwrap_or_default()
+}
+
+/// Foreign text of at most so many columns.
+pub fn clipped(foreign: &str, columns: usize) -> String {
+    markdown(&escape::truncate(&escape::line(foreign), columns))
+}
