@@ -5,6 +5,7 @@ mod diff;
 mod explain;
 mod get;
 mod init;
+mod key;
 mod intent;
 mod open;
 mod plan;

@@ -9,6 +9,7 @@ pub mod problems;
 pub mod records;
 pub mod rehearse;
 pub mod seal;
+pub mod signing;
 pub mod verify;
 
 use crate::attest::key::Signer;
@@ -16,8 +17,7 @@ use crate::commit::{self, Identity, Outcome, Proposal};
 use crate::decide::{self, Options};
 use crate::error::Failure;
 use crate::evidence::gather::{GatherOptions, gather_blocking};
-use crate::evidence::judge;
-use crate::evidence::keys::{KeyRing, PublicKey};
+use crate::evidence::keys::KeyRing;
 use crate::evidence::registry::Registries;
 use crate::files::Files;
 use crate::gates::{self, Context};
@@ -328,7 +328,7 @@ pub fn run(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Ran, (Failure, Option<Box<Decided>>)> {
     if setup.records && setup.signer.is_none() {
-        return Err((no_key(), None));
+        return Err((signing::no_key(), None));
     }
     let mut known = Known::default();
     let mut seals = Seals::default();
@@ -362,48 +362,11 @@ pub fn run(
             attaching.committed(setup, writing.identity, &decided);
         }
         attaching.finish(&mut decided);
-        decided.plan.notices.extend(setup.signer.and_then(|s| untrusted(s.public_key(), &decided)));
+        decided.plan.notices.extend(setup.signer.and_then(|s| signing::untrusted(s.public_key(), &decided)));
         return Ok(Ran { decided, commit });
     }
     let failure = problems::kept_moving(setup.repository, writing.tries);
     Err((failure.hint("run again when it is quieter, or raise limits.maxTries"), None))
-}
-
-/// A run that keeps records has nothing to sign them with.
-#[must_use]
-pub fn no_key() -> Failure {
-    Failure::input("no-signing-key", "there is no key to sign the records of promotions with")
-        .of("the signing key")
-        .hint("name one: --key FILE, EXPEDITE_KEY, signing.keyFile in the settings, or --signer COMMAND for a KMS")
-        .hint("openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out job.key makes one; its public key belongs into the Kitchen's trust, with roles [approvals, records]")
-        .hint("--no-records goes without records: history is taken at its word, and where approvals are asked for nothing is promoted")
-}
-
-/// What the run signs proves nothing where the Kitchen does not trust its key for it.
-#[must_use]
-pub fn untrusted(key: &PublicKey, decided: &Decided) -> Option<Failure> {
-    let ring =
-        KeyRing::read(decided.world.kitchen.as_ref().map_or(&KitchenSpec::default(), |k| &k.object.spec));
-    let known = ring.keys().iter().find(|trusted| trusted.key.fingerprint() == key.fingerprint());
-    let votes = decided.cases.iter().any(Case::needs_approvals);
-    let wanted = [Some(Role::Records), votes.then_some(Role::Approvals)];
-    let lacks: Vec<&str> = wanted
-        .into_iter()
-        .flatten()
-        .filter(|role| known.is_none_or(|key| key.name_for(*role).is_none()))
-        .map(judge::role_word)
-        .collect();
-    // Where the Kitchen's keys are wrong, that is said already, and none counts.
-    if lacks.is_empty() || !ring.state().errors.is_empty() {
-        return None;
-    }
-    let cause = format!(
-        "the Kitchen does not trust this run's key ({}) for {}: what the run signs proves nothing to later runs",
-        key.fingerprint(),
-        lacks.join(" and ")
-    );
-    let hint = format!("add its public key to the Kitchen's trust.keys, with roles [{}]", lacks.join(", "));
-    Some(Failure::input("signing-key-untrusted", cause).of("the signing key").hint(hint))
 }
 
 /// Decides, seals what is due, and decides again with the new seals. Each seal is tried once in a run.

@@ -252,6 +252,30 @@ impl Chain {
         serde_yaml::from_slice(&bytes).unwrap()
     }
 
+    /// Every record of an Order is on the artifact in its repository, each once.
+    #[track_caller]
+    fn all_attached(&self, of: &str) {
+        let layout = layout::Layout::at(self.path("registry").join(of));
+        let ours = |entry: &Value| {
+            let kind = entry["artifactType"].as_str().unwrap_or_default();
+            kind.starts_with("application/vnd.kokumi.")
+                .then(|| layout.manifest(entry["digest"].as_str().unwrap()))
+        };
+        let manifests: Vec<Value> = layout.entries().iter().filter_map(ours).collect();
+        let mut attached: Vec<String> = manifests
+            .iter()
+            .inspect(|manifest| assert_eq!(manifest["subject"]["digest"], self.digest))
+            .map(|manifest| manifest["layers"][0]["digest"].as_str().unwrap()["sha256:".len()..].to_owned())
+            .collect();
+        attached.sort();
+        let folder = format!("records/{of}");
+        let (entries, _) = self.snapshot().walk(&folder);
+        let name = |path: &str| path[folder.len() + 1..].trim_end_matches(".json").to_owned();
+        let committed: Vec<String> = entries.iter().map(|entry| name(&entry.path)).collect();
+        assert!(!committed.is_empty());
+        assert_eq!(attached, committed, "{of}");
+    }
+
     fn deployed(&self, of: &str) -> bool {
         let path = serving_path(&OrderRef::parse(of).unwrap());
         self.snapshot().read(&path).unwrap().is_some() && self.serving(of).status.deployed_digest.is_some()
@@ -306,6 +330,7 @@ fn staging_soaks_people_vote_the_run_seals_and_production_follows() {
         let path = record_path(&staging, &record.unwrap().hex());
         assert!(chain.snapshot().read(&path).unwrap().is_some(), "{path}");
     }
+    chain.all_attached(STAGING);
 
     let ran = chain.run(at("11:00"));
     assert_eq!(
@@ -337,6 +362,9 @@ fn staging_soaks_people_vote_the_run_seals_and_production_follows() {
     assert_eq!(chain.serving(SHOP).status.condition("Ready").unwrap().reason, "Deploying");
     let ran = chain.run(at("12:30"));
     assert_eq!(ran.commit, None, "after {commit:?} nothing is left to do");
+    // The seal, the promotions and the deployments of both.
+    chain.all_attached(STAGING);
+    chain.all_attached(SHOP);
 }
 
 /// With push rights and no key: every way to make history say what did not happen.

@@ -1,12 +1,12 @@
 //! `plan`: what `run` would do and why. Writes nothing anywhere.
 
 use crate::cli::{Common, Plan, PlanFormat};
-use crate::cmd::one;
 use crate::cmd::setup::{Access, Opened, Outside};
 use crate::cmd::shown::{self, Shown};
+use crate::cmd::{key, one};
 use crate::error::{Failure, Kind};
 use crate::report::{Output, diff, github, json_v1, markdown, plan};
-use crate::run::{self, Known};
+use crate::run::{self, Known, signing};
 
 /// Decides and prints. Whether `--detailed-exitcode` was asked for and there are changes.
 ///
@@ -26,9 +26,9 @@ pub fn run(
     let setup = opened.setup(Access::Read, args.allow_removals);
     let mut decided =
         run::decide(&setup, &mut Known::default(), &mut |text| output.progress(text)).map_err(one)?;
-    let (key, lacks) = opened.signing(common, outside);
+    let (key, lacks) = key::foreseen(common, &opened.settings, outside);
     decided.plan.notices.extend(lacks);
-    decided.plan.notices.extend(key.and_then(|key| run::untrusted(&key, &decided)));
+    decided.plan.notices.extend(key.and_then(|key| signing::untrusted(&key, &decided)));
     shown::details(&opened, output);
     let mut shown = Shown::new(decided, None);
     let looks = match args.output {

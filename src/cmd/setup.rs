@@ -5,12 +5,12 @@
 
 use crate::attest::key::Signer;
 use crate::cli::{Common, OrderArg};
+use crate::cmd::key;
 use crate::commit::Identity;
 use crate::commit::identity::Given;
 use crate::decide::Options;
 use crate::error::{At, Failure, Kind};
 use crate::evidence::gather::{self, GatherOptions};
-use crate::evidence::keys::PublicKey;
 use crate::evidence::registry::{self, HostConfig, Registries, RegistriesConfig};
 use crate::files::Files as _;
 use crate::git::{self, Environment, Repository, Target};
@@ -18,9 +18,8 @@ use crate::model::id::{OrderName, OrderRef};
 use crate::model::scope::{Scope, Shard};
 use crate::model::time::Time;
 use crate::resolve::Case;
-use crate::run::{self, Setup, Source, SourcePlace};
+use crate::run::{Setup, Source, SourcePlace};
 use crate::settings::{self, FilePath, Location, Settings};
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -156,34 +155,15 @@ impl Opened {
     /// is no part of [`Self::new`].
     ///
     /// # Errors
-    /// One is named and cannot be used. None named is no error here: the run itself says so.
+    /// One is named and cannot be used, and records are to be signed. None named is no error here: the run itself
+    /// says so.
     pub fn read_signer(&mut self, common: &Common, outside: &Outside) -> Result<(), Failure> {
-        if self.no_records {
-            return Ok(());
-        }
-        self.signer = match KeyAt::of(common, &self.settings) {
-            Some(place) => Some(place.read(outside)?),
-            None => None,
+        self.signer = match key::signer(common, &self.settings, outside) {
+            // Without records only votes are sealed, and whoever waits for that is told.
+            Err(_) if self.no_records => None,
+            read => read?,
         };
         Ok(())
-    }
-
-    /// What a run would lack to sign with, for a verb that only shows what it would do, and the public key
-    /// that it would sign with. A signer command is not run for that, and its key not known.
-    #[must_use]
-    pub fn signing(&self, common: &Common, outside: &Outside) -> (Option<PublicKey>, Option<Failure>) {
-        if self.no_records {
-            return (None, None);
-        }
-        let later = |failure: Failure| Some(failure.hint("a plan needs no key; the run will"));
-        match KeyAt::of(common, &self.settings) {
-            None => (None, later(run::no_key())),
-            Some(KeyAt::Command(_)) => (None, None),
-            Some(place @ (KeyAt::Pem(_) | KeyAt::File(_))) => match place.read(outside) {
-                Ok(signer) => (Some(signer.public_key().clone()), None),
-                Err(failure) => (None, later(failure)),
-            },
-        }
     }
 
     /// The folder of a source, by its name; none for the repository itself.
@@ -225,7 +205,7 @@ impl Opened {
 }
 
 /// An empty variable counts as none.
-fn given(text: Option<&str>) -> Option<&str> {
+pub fn given(text: Option<&str>) -> Option<&str> {
     text.filter(|t| !t.is_empty())
 }
 
@@ -430,7 +410,7 @@ fn source(from: &settings::Source) -> Option<Source> {
 }
 
 /// A path as a message names it, without `./` inside.
-fn shown(path: &Path) -> String {
+pub fn shown(path: &Path) -> String {
     path.components().collect::<PathBuf>().display().to_string()
 }
 
@@ -523,46 +503,4 @@ pub fn no_such_order(name: &str) -> Failure {
     Failure::new(Kind::SaysNo, "no-such-order", "there is no Order of this name")
         .of(format!("Order {name}"))
         .hint("expedite get orders lists them")
-}
-
-/// Where the signing key is.
-enum KeyAt<'a> {
-    /// `--signer`.
-    Command(&'a str),
-    /// `--key` with the PEM itself, as CI keeps it.
-    Pem(&'a str),
-    /// `--key`, else the settings' key file.
-    File(PathBuf),
-}
-
-impl<'a> KeyAt<'a> {
-    fn of(common: &'a Common, settings: &Settings) -> Option<Self> {
-        if let Some(command) = given(common.signer.as_deref()) {
-            return Some(Self::Command(command));
-        }
-        match (given(common.key.as_deref()), &settings.signing_key_file) {
-            (Some(pem), _) if pem.trim_start().starts_with("-----BEGIN ") => Some(Self::Pem(pem)),
-            (Some(path), _) => Some(Self::File(PathBuf::from(path))),
-            (None, Some(path)) => Some(Self::File(path.path.clone())),
-            (None, None) => None,
-        }
-    }
-
-    /// # Errors
-    /// It cannot be read or used.
-    fn read(self, outside: &Outside) -> Result<Signer, Failure> {
-        // An empty password is a password.
-        let is_password = |(name, _): &(&OsStr, &OsStr)| *name == "COSIGN_PASSWORD";
-        let password = outside.environment.iter().find(is_password).and_then(|(_, value)| value.to_str());
-        let path = match self {
-            Self::Command(command) => return Signer::from_command(command),
-            Self::Pem(pem) => return Signer::from_pem(pem, password),
-            Self::File(path) => path,
-        };
-        let at = || At::file(shown(&path));
-        let pem = std::fs::read_to_string(&path).map_err(|error| {
-            Failure::input("signing-key", format!("cannot read it: {error}")).of("the signing key").at(at())
-        })?;
-        Signer::from_pem(&pem, password).map_err(|failure| failure.at(at()))
-    }
 }

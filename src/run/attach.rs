@@ -4,11 +4,12 @@
 //! what the branch has and that reference lacks. Asked twice, or by two runs at once, a record is attached once:
 //! its manifest has one digest.
 
-use super::Setup;
+use super::records::named;
+use super::{Decided, Setup};
 use crate::attest::attach::attach;
 use crate::attest::record;
+use crate::commit::Identity;
 use crate::commit::side::{self, Kept};
-use crate::commit::{self};
 use crate::error::{At, Failure, Kind};
 use crate::evidence::envelope;
 use crate::evidence::judge;
@@ -19,8 +20,7 @@ use crate::git::ATTACHED;
 use crate::model::id::{Artifact, Digest, OrderRef};
 use crate::model::kitchen::{KitchenSpec, Role};
 use crate::model::naming::{record_of, record_path};
-use crate::run::Decided;
-use crate::run::records::named;
+use crate::resolve::Case;
 use futures::StreamExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -59,7 +59,7 @@ pub struct Attaching {
 impl Attaching {
     /// Attaches what the branch holds and nobody remembers to have attached; what `decided` would commit is
     /// changed by what became of it. Asks no registry when everything is remembered.
-    pub fn leftovers(&mut self, setup: &Setup<'_>, identity: &commit::Identity, decided: &mut Decided) {
+    pub fn leftovers(&mut self, setup: &Setup<'_>, identity: &Identity, decided: &mut Decided) {
         let lacking = match side::lacking(setup.repository, ATTACHED, &decided.snapshot, "records") {
             Ok(lacking) => lacking,
             Err(failure) => {
@@ -70,7 +70,7 @@ impl Attaching {
         let mut left = Vec::new();
         for path in lacking {
             let Some((order, digest)) = record_of(&path) else { continue };
-            let labels = decided.cases.iter().find(|c| c.order == order).and_then(|c| c.labels.as_ref());
+            let labels = case(decided, &order).and_then(|case| case.labels.as_ref());
             if !setup.options.scope.admits(&order, labels) || self.tried.contains(&path) {
                 continue;
             }
@@ -100,10 +100,7 @@ impl Attaching {
     }
 
     /// Attaches what a commit has just brought into the branch.
-    pub fn committed(&mut self, setup: &Setup<'_>, identity: &commit::Identity, decided: &Decided) {
-        if !setup.records {
-            return;
-        }
+    pub fn committed(&mut self, setup: &Setup<'_>, identity: &Identity, decided: &Decided) {
         let mut new = Vec::new();
         let mut changes = BTreeMap::new();
         for (path, change) in &decided.rendered.changes {
@@ -128,9 +125,10 @@ impl Attaching {
     /// Hands over what there is to say: each failure to its Order.
     pub fn finish(&mut self, decided: &mut Decided) {
         for (order, failure) in std::mem::take(&mut self.failures) {
-            match decided.plan.rows.iter_mut().find(|row| row.order == order) {
-                Some(row) => row.errors.push(failure),
-                None => decided.plan.problems.push(failure),
+            // Rows are sorted by Order, too.
+            match decided.plan.rows.binary_search_by(|row| row.order.cmp(&order)) {
+                Ok(index) => decided.plan.rows[index].errors.push(failure),
+                Err(_) => decided.plan.problems.push(failure),
             }
         }
         for (registry, count) in std::mem::take(&mut self.read_only) {
@@ -216,12 +214,7 @@ impl Attaching {
     }
 
     /// Forgetting costs the next run a question per record and loses nothing: never an error.
-    fn remember(
-        &mut self,
-        setup: &Setup<'_>,
-        identity: &commit::Identity,
-        changes: BTreeMap<String, Change>,
-    ) {
+    fn remember(&mut self, setup: &Setup<'_>, identity: &Identity, changes: BTreeMap<String, Change>) {
         if changes.is_empty() {
             return;
         }
@@ -244,10 +237,16 @@ impl Attaching {
     }
 }
 
+/// Cases are sorted by Order.
+fn case<'d>(decided: &'d Decided, order: &OrderRef) -> Option<&'d Case> {
+    let index = decided.cases.binary_search_by(|case| case.order.cmp(order)).ok()?;
+    decided.cases.get(index)
+}
+
 /// Whether the record is of what its Order deploys.
 fn runs(decided: &Decided, one: &Ready) -> bool {
-    let case = decided.cases.iter().find(|case| case.order == one.record.order);
-    case.and_then(|case| case.deployed.as_ref()).is_some_and(|d| d.artifact.digest == one.artifact.digest)
+    let deployed = case(decided, &one.record.order).and_then(|case| case.deployed.as_ref());
+    deployed.is_some_and(|d| d.artifact.digest == one.artifact.digest)
 }
 
 fn of_order(one: &Ready, failure: Failure) -> Failure {
