@@ -57,9 +57,6 @@ pub fn run(common: &Common, args: &Init, outside: &Outside, output: &mut Output)
             );
         }
     }
-    output.note(
-        "a run signs its records: give it a key (EXPEDITE_KEY or signing.keyFile) that the Kitchen trusts",
-    );
     output.result(&fill(include_str!("init/secret.yaml"), &values));
     Ok(())
 }
