@@ -25,6 +25,8 @@ mod files;
 mod inputs;
 #[path = "e2e/intent.rs"]
 mod intent;
+#[path = "e2e/kept.rs"]
+mod kept;
 #[path = "e2e/records.rs"]
 mod records;
 #[path = "e2e/removal.rs"]

@@ -180,6 +180,9 @@ pub fn details(opened: &Opened, output: &mut Output) {
         let status = request.status.map_or("no answer".to_owned(), |s| s.to_string());
         output.detail(&format!("{} {} → {status}", request.method, request.url));
     }
+    for warning in opened.registries.warnings() {
+        output.warning(&Failure::new(Kind::Unread, "registry-warning", warning));
+    }
     for note in opened.repository.take_notes() {
         output.warning(&note);
     }
