@@ -244,6 +244,9 @@ Examples:
   expedite verify registry.shop.example:5000/shop/catalog:1.5.0 --order shop/catalog     the tag is resolved once
   expedite verify registry.shop.example:5000/shop/catalog:1.5.0 --order shop/catalog -o json
   expedite verify … --order shop/catalog --from ./trust                       by the Kitchen of a folder
+  expedite verify … --order shop/catalog --save catalog-1.5.0.tar             and keep all that proves it in one file
+  expedite verify registry.shop.example:5000/shop/catalog@sha256:5d41… --order shop/catalog --bundle catalog-1.5.0.tar
+                                                                             from that file, without a network
 
 Exit status: 0 every required claim is proven, 5 one is missing or invalid, 1 one could not be read.")]
     Verify(Verify),
@@ -485,6 +488,18 @@ pub struct Verify {
     /// The Preparation whose seal of votes is looked for [default: the Order's one of this digest]
     #[arg(long, value_name = "NAME", value_parser = PreparationName::parse)]
     pub preparation: Option<PreparationName>,
+    /// Keep everything that proves it in this file (an OCI image layout in a tar); nothing is kept unless all is proven
+    #[arg(long, value_name = "FILE.tar", conflicts_with = "bundle")]
+    pub save: Option<PathBuf>,
+    /// Replace the file of --save if it is there
+    #[arg(long, requires = "save")]
+    pub overwrite: bool,
+    /// Verify from a file that --save made: no registry is asked, and your own Kitchen judges
+    #[arg(long, value_name = "FILE.tar")]
+    pub bundle: Option<PathBuf>,
+    /// Judge by the keys inside the file: that says that it is whole, not that anybody you trust signed it
+    #[arg(long, requires = "bundle")]
+    pub bundled_trust: bool,
     /// How it is printed
     #[arg(short, long, value_enum, default_value_t = TableFormat::Table)]
     pub output: TableFormat,

@@ -6,7 +6,9 @@
 
 pub mod answer;
 pub mod approvals;
+pub mod archive;
 pub mod artifact;
+pub mod collect;
 pub mod envelope;
 pub mod gather;
 pub mod json;

@@ -30,8 +30,30 @@ pub enum Access {
     Read,
     /// Nothing, and where objects come from elsewhere and no repository was named, there need not be one.
     ReadIfThere,
+    /// Nothing, and no network is used: where objects come from elsewhere no repository is looked at.
+    SourcesOnly,
+    /// Nothing, and neither objects nor repository are looked at.
+    SettingsOnly,
     /// Commits.
     Write,
+}
+
+impl Access {
+    /// Whether it goes without a network.
+    fn is_local(self) -> bool {
+        match self {
+            Self::SourcesOnly | Self::SettingsOnly => true,
+            Self::Read | Self::ReadIfThere | Self::Write => false,
+        }
+    }
+}
+
+/// Whether an empty repository stands in for the one that is meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lack {
+    No,
+    IfAbsent,
+    Yes,
 }
 
 /// What comes from outside: handed in by `main`.
@@ -80,6 +102,7 @@ impl Opened {
         let (flag, at_home) = target_of_flags(common, outside).map_err(one)?;
         let settings = match given(common.config.as_deref()) {
             Some(file) => Settings::read(Path::new(file), outside.environment.home().as_deref())?,
+            None if access.is_local() && matches!(at_home, Target::Url(_)) => Settings::default(),
             None => at_home_settings(&at_home, common, outside)?,
         };
         let unsupported = unsupported(&settings, access);
@@ -95,9 +118,16 @@ impl Opened {
         };
         let branch = given(common.branch.as_deref()).unwrap_or(&settings.repository.branch).to_owned();
         let from_elsewhere = !sources(&settings, common).iter().any(Source::is_repository);
-        let may_lack = access == Access::ReadIfThere && from_elsewhere;
-        let (repository, stand_in) =
-            open(&target, &settings, &branch, outside, access, may_lack).map_err(one)?;
+        let lack = match access {
+            Access::Read | Access::Write => Lack::No,
+            Access::ReadIfThere | Access::SourcesOnly if !from_elsewhere => Lack::No,
+            Access::ReadIfThere => Lack::IfAbsent,
+            Access::SourcesOnly | Access::SettingsOnly => Lack::Yes,
+        };
+        let (repository, stand_in) = open(&target, &settings, &branch, outside, access, lack).map_err(one)?;
+        if access == Access::SourcesOnly && repository.is_remote() {
+            return Err(one(needs_network(&repository)));
+        }
         let now = clock(common, outside, access, &repository).map_err(one)?;
         Ok(Self {
             registries: Registries::new(registries(&settings, common.offline, outside)).map_err(one)?,
@@ -135,7 +165,7 @@ impl Opened {
             argocd_namespace: self.settings.argocd.namespace.to_string(),
             require_observation: self.settings.argocd.require_observation,
             signer: match access {
-                Access::Read | Access::ReadIfThere => None,
+                Access::Read | Access::ReadIfThere | Access::SourcesOnly | Access::SettingsOnly => None,
                 Access::Write => self.signer.as_ref(),
             },
             options: Options {
@@ -202,6 +232,12 @@ impl Opened {
     pub fn place(&self) -> String {
         format!("{} {}", self.repository.name(), self.branch)
     }
+}
+
+fn needs_network(repository: &Repository) -> Failure {
+    Failure::new(Kind::Usage, "needs-network", "its objects are on a server, and no network is used here")
+        .of(format!("repository {}", repository.name()))
+        .hint("name a folder that holds your Kitchen with --from")
 }
 
 /// An empty variable counts as none.
@@ -309,7 +345,7 @@ fn clock(
     let Some(at) = common.at else { return Ok(outside.clock) };
     let wrong = |cause: &str| Failure::new(Kind::Usage, "at", cause).of("--at");
     match access {
-        Access::Read | Access::ReadIfThere => Ok(at),
+        Access::Read | Access::ReadIfThere | Access::SourcesOnly | Access::SettingsOnly => Ok(at),
         Access::Write if at > outside.clock => {
             Err(wrong("it is ahead of the clock").hint("expedite plan --at foresees"))
         }
@@ -336,16 +372,19 @@ fn open(
     branch: &str,
     outside: &Outside,
     access: Access,
-    may_lack: bool,
+    lack: Lack,
 ) -> Result<(Repository, Option<tempfile::TempDir>), Failure> {
     let create = settings.repository.create;
     let absent = match target {
         Target::Path(path) if create => {
             !path.exists() || path.read_dir().is_ok_and(|mut entries| entries.next().is_none())
         }
-        Target::Around(folder) if may_lack => git::around(folder, &outside.environment).is_none(),
+        Target::Around(folder) if lack == Lack::IfAbsent => {
+            git::around(folder, &outside.environment).is_none()
+        }
         Target::Path(_) | Target::Around(_) | Target::Url(_) => false,
     };
+    let absent = absent || lack == Lack::Yes;
     if access != Access::Write && absent {
         let folder = tempfile::tempdir().map_err(|error| {
             Failure::new(Kind::Repository, "temporary", format!("making a temporary folder: {error}"))

@@ -1,20 +1,27 @@
 //! Verifying one artifact for one Order: the trust and the demands as `plan` reads them, the evidence as a
 //! promotion reads it, and the records that the repository keeps.
 
+pub mod about;
+pub mod bundle;
+
 use super::{Read, Setup, records};
 use crate::decide::verification::{KeptRecord, Question};
 use crate::error::{Failure, Kind};
 use crate::evidence::answer::{Answer, Reference};
 use crate::evidence::gather::gather_blocking;
 use crate::evidence::keys::KeyRing;
+use crate::files::Files as _;
 use crate::gates::evidence::unread_text;
 use crate::gates::proof;
-use crate::model::evidence::{Ask, Evidence};
+use crate::model::evidence::{Ask, Evidence, RecordAsk};
 use crate::model::id::{Artifact, Digest, OciRepository, OrderRef, PreparationName};
 use crate::model::kitchen::{KitchenSpec, Role};
+use crate::model::naming::record_path;
 use crate::model::verification::{ReadFrom, TrustUsed, UsedKey, Verification, Whose};
 use crate::model::world::Holds;
 use crate::resolve;
+use bytes::Bytes;
+use std::collections::BTreeSet;
 
 /// What a person named: a repository, and a digest or a tag.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -68,6 +75,8 @@ pub struct Trust<'a> {
 
 /// What was found, and what is to be said besides.
 pub struct Verified {
+    /// What was asked.
+    pub question: Question,
     /// The answers.
     pub verification: Verification,
     /// What could not be read of the inputs, and may change the answer.
@@ -134,6 +143,7 @@ pub fn answer(
         warnings.push(unknown.hint("name a source that has it and its Environment with --from"));
     }
     Verified {
+        question: question.clone(),
         verification: Verification {
             at: setup.now,
             artifact: question.artifact.clone(),
@@ -177,12 +187,8 @@ fn used(trust: &Trust<'_>, ring: &KeyRing) -> TrustUsed {
 
 /// What the repository keeps about this artifact: the records that the Order's history names for its digest.
 fn kept(setup: &Setup<'_>, read: &Read, subject: &Subject, ring: &KeyRing) -> Vec<KeptRecord> {
-    let serving = read.gitops.servings.get(&subject.order).and_then(|file| file.serving.as_ref().ok());
-    let Some(serving) = serving.filter(|_| setup.records) else { return Vec::new() };
-    let mut asks = proof::asks(&subject.order, &serving.status.history);
-    asks.retain(|ask| ask.artifact == subject.artifact.digest);
-    let found = records::read(asks.into_iter().collect(), &read.snapshot, ring);
-    found
+    let asks = if setup.records { record_asks(read, subject) } else { BTreeSet::new() };
+    records::read(asks, &read.snapshot, ring)
         .into_iter()
         .map(|(ask, found)| KeptRecord {
             place: "repository",
@@ -194,6 +200,24 @@ fn kept(setup: &Setup<'_>, read: &Read, subject: &Subject, ring: &KeyRing) -> Ve
             },
         })
         .collect()
+}
+
+fn record_asks(read: &Read, subject: &Subject) -> BTreeSet<RecordAsk> {
+    let serving = read.gitops.servings.get(&subject.order).and_then(|file| file.serving.as_ref().ok());
+    let history = serving.map_or(&[][..], |serving| &serving.status.history);
+    let asks = proof::asks(&subject.order, history).into_iter();
+    asks.filter(|ask| ask.artifact == subject.artifact.digest).collect()
+}
+
+/// The same records as bytes, for an evidence bundle: those whose hash is their name.
+#[must_use]
+pub fn record_files(read: &Read, subject: &Subject) -> Vec<Bytes> {
+    let asks = record_asks(read, subject).into_iter();
+    asks.filter_map(|ask| {
+        let bytes = read.snapshot.read(&record_path(&ask.order, &ask.bundle.hex())).ok()??;
+        (Digest::of(&bytes) == ask.bundle).then(|| bytes.into())
+    })
+    .collect()
 }
 
 /// What was not read whole and may be the Kitchen, a policy or a check.

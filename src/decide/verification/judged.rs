@@ -55,11 +55,11 @@ pub(super) fn judge(question: &Question, facts: &Facts, kept: &[KeptRecord], now
         let answered = match (&check.attestation, &check.vulnerabilities) {
             (Some(wanted), None) => {
                 let read = known.attestations.get(&wanted.predicate_type);
-                checked(attestation::judge(wanted, read, now), read, proofs)
+                checked(attestation::judge(wanted, read, now), read, piece)
             }
             (None, Some(wanted)) => {
                 let read = known.scans.as_ref();
-                checked(vulnerabilities::judge(wanted, read, now), read, scans)
+                checked(vulnerabilities::judge(wanted, read, now), read, scanned)
             }
             (Some(_), Some(_)) | (None, None) => {
                 invalid("it must have exactly one of attestation and vulnerabilities".into())
@@ -126,7 +126,7 @@ fn artifact(question: &Question, known: &ArtifactFacts) -> Answered {
         let piece = Piece {
             digest: question.artifact.digest,
             blob: proof.layer,
-            place: "registry".into(),
+            place: "pinned digest".into(),
             key: String::new(),
             fingerprint: String::new(),
             predicate_type: None,
@@ -225,20 +225,12 @@ fn approved(seal: &SealProof) -> String {
     format!("approved{by}, sealed at {time} under a policy of {policy}, signed by {}", seal.proof.key)
 }
 
-fn proofs(read: &[Proof]) -> Vec<&Proof> {
-    read.iter().collect()
-}
-
-fn scans(read: &[ScanProof]) -> Vec<&Proof> {
-    read.iter().map(|scan| &scan.proof).collect()
+fn scanned(scan: &ScanProof) -> Piece {
+    Piece { time: Some(scan.finished_on), ..piece(&scan.proof) }
 }
 
 /// A check's answer as an outcome: what is there and does not pass is no proof of it.
-fn checked<P>(
-    answer: Answer,
-    read: Option<&Evidence<Vec<P>>>,
-    all: impl Fn(&[P]) -> Vec<&Proof>,
-) -> Answered {
+fn checked<P>(answer: Answer, read: Option<&Evidence<Vec<P>>>, piece: impl Fn(&P) -> Piece) -> Answered {
     let says = answer.message;
     let found = match (answer.outcome, read) {
         (_, None) => return not_read(),
@@ -250,16 +242,16 @@ fn checked<P>(
             Evidence::Invalid(Looked { why: says.clone(), ..looked.clone() })
         }
         (Outcome::Passed, Some(Evidence::Proven(read))) => {
-            let rests = |p: &&Proof| answer.evidence.iter().any(|e| e.digest == Some(p.digest));
-            Evidence::Proven(all(read).into_iter().filter(rests).map(piece).collect())
+            let rests = |p: &Piece| answer.evidence.iter().any(|e| e.digest == Some(p.digest));
+            Evidence::Proven(read.iter().map(piece).filter(rests).collect())
         }
         (Outcome::Failed | Outcome::Waiting(_), Some(Evidence::Proven(read))) => {
-            let candidate = |p: &Proof| Candidate {
-                place: p.place.clone(),
+            let candidate = |p: Piece| Candidate {
+                place: p.place,
                 digest: Some(p.digest),
                 why: format!("signed by {}; the check does not pass", p.key),
             };
-            let candidates = all(read).into_iter().map(candidate).collect();
+            let candidates = read.iter().map(|p| candidate(piece(p))).collect();
             Evidence::Invalid(Looked { why: says.clone(), reason: None, candidates })
         }
     };

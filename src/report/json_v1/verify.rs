@@ -1,6 +1,7 @@
 //! Kind `Verification`: every claim on one artifact, with what it rests on or why it does not stand.
 
-use super::{API_VERSION, print};
+use super::{API_VERSION, Failure, failure, print};
+use crate::error;
 use crate::model::evidence::{Candidate, Evidence, Unread};
 use crate::model::verification as model;
 use crate::model::verification::{ClaimKind, ClaimReport, ReadFrom, Whose};
@@ -28,6 +29,9 @@ struct Verification {
     /// Null: the Order was not read, so nobody knows.
     demands: Option<Demands>,
     claims: Vec<Claim>,
+    /// What could not be read of the inputs, and may change the answer.
+    problems: Vec<Failure>,
+    warnings: Vec<Failure>,
 }
 
 #[derive(Debug, Serialize)]
@@ -142,7 +146,11 @@ struct Failed {
 
 /// The document.
 #[must_use]
-pub fn verification(found: &model::Verification) -> String {
+pub fn verification(
+    found: &model::Verification,
+    problems: &[error::Failure],
+    warnings: &[error::Failure],
+) -> String {
     let (kind, file, digest) = match &found.from {
         ReadFrom::Registry => ("Registry", None, None),
         ReadFrom::Bundle { file, digest } => ("Bundle", Some(file.clone()), Some(digest.to_string())),
@@ -161,6 +169,8 @@ pub fn verification(found: &model::Verification) -> String {
         trust: trust(&found.trust),
         demands: found.demanded.as_ref().map(demands),
         claims: found.claims.iter().map(claim).collect(),
+        problems: problems.iter().map(failure).collect(),
+        warnings: warnings.iter().map(failure).collect(),
     })
 }
 

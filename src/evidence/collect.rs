@@ -1,0 +1,188 @@
+//! Everything that is kept of one artifact: its manifest and layers, and all signed evidence attached to it,
+//! of both families. What a later reading without the registry needs; nothing is judged here.
+
+use crate::evidence::answer::{Answer, Descriptor, Manifest, Reference};
+use crate::evidence::artifact;
+use crate::evidence::envelope::{BUNDLE_PREFIX, ENVELOPE, IN_TOTO};
+use crate::evidence::registry::Registries;
+use crate::evidence::simple_signing::PAYLOAD;
+use crate::model::evidence::Unread;
+use crate::model::id::{Artifact, Digest};
+use crate::model::reason::Verified;
+use bytes::Bytes;
+use futures::StreamExt as _;
+use serde::Deserialize;
+use std::collections::{BTreeMap, BTreeSet};
+
+/// What bounds the collecting.
+#[derive(Debug, Clone)]
+pub struct CollectOptions {
+    /// Largest layer of the artifact, bytes.
+    pub layer_cap: u64,
+    /// Largest piece of evidence, bytes.
+    pub evidence_cap: u64,
+    /// Most manifests that are attached.
+    pub candidates: usize,
+    /// Of everything together, bytes.
+    pub whole_cap: u64,
+}
+
+impl Default for CollectOptions {
+    fn default() -> Self {
+        Self { layer_cap: 64 << 20, evidence_cap: 32 << 20, candidates: 1000, whole_cap: 256 << 20 }
+    }
+}
+
+/// A manifest, and the tag it stands under.
+#[derive(Debug, Clone)]
+pub struct Listed {
+    /// `sha256-<hex>.sig` or `.att`; `None`: by its digest alone.
+    pub tag: Option<String>,
+    /// As served.
+    pub manifest: Manifest,
+}
+
+/// What was collected.
+#[derive(Debug, Clone)]
+pub struct Collected {
+    /// The artifact's, then what is attached, sorted by digest, each once per tag.
+    pub manifests: Vec<Listed>,
+    /// Everything by its hash, the manifests included.
+    pub blobs: BTreeMap<Digest, Bytes>,
+    /// What was left out, for people.
+    pub left_out: Vec<String>,
+}
+
+/// At once, of one artifact.
+const AT_ONCE: usize = 16;
+
+/// Collects. An index entry whose manifest is gone is left out, as in every reading; anything else that is
+/// listed and cannot be had is a failure: half of the evidence may say something else than all of it.
+///
+/// # Errors
+/// Something that is needed could not be read, or is larger than is kept.
+pub async fn collect(
+    artifact: &Artifact,
+    registries: &Registries,
+    options: &CollectOptions,
+) -> Result<Collected, Unread> {
+    let repository = &artifact.repository;
+    let own = match registries.manifest(repository, &Reference::Digest(artifact.digest)).await {
+        Answer::Found(manifest) => manifest,
+        Answer::Absent => return Err(refused(artifact, "the artifact is not in the registry".into())),
+        Answer::Unread(why) => return Err(why),
+    };
+    let mut all = Collected { manifests: Vec::new(), blobs: BTreeMap::new(), left_out: Vec::new() };
+    let mut manifests = vec![Listed { tag: None, manifest: own }];
+    for suffix in ["sig", "att"] {
+        let tag = format!("sha256-{}.{suffix}", artifact.digest.hex());
+        match registries.manifest(repository, &Reference::Tag(tag.clone())).await {
+            Answer::Found(manifest) => manifests.push(Listed { tag: Some(tag), manifest }),
+            Answer::Absent => {}
+            Answer::Unread(why) => return Err(why),
+        }
+    }
+    let referrers = registries.referrers(repository, &artifact.digest).await;
+    let referrers = match referrers.left_out {
+        Some(_) => registries.referrers_left_out(repository, &artifact.digest, referrers).await,
+        None => referrers,
+    };
+    if let Some(why) = referrers.unread {
+        return Err(why);
+    }
+    all.left_out.extend(referrers.warnings);
+    let digests: BTreeSet<Digest> = referrers.entries.iter().map(|(_, d)| d.digest).collect();
+    if digests.len() > options.candidates {
+        let why =
+            format!("{} manifests are attached; at most {} are kept", digests.len(), options.candidates);
+        return Err(refused(artifact, why));
+    }
+    let fetch = |digest: Digest| async move {
+        (digest, registries.manifest(repository, &Reference::Digest(digest)).await)
+    };
+    let mut attached = futures::stream::iter(digests.into_iter().map(fetch)).buffered(AT_ONCE);
+    while let Some((digest, answer)) = attached.next().await {
+        match answer {
+            Answer::Found(manifest) if holds_evidence(&manifest) => {
+                manifests.push(Listed { tag: None, manifest });
+            }
+            Answer::Found(_) => all.left_out.push(format!("{digest}: attached, and no signed evidence")),
+            Answer::Absent => all.left_out.push(format!("{digest}: listed, and not in the registry")),
+            Answer::Unread(why) => return Err(why),
+        }
+    }
+    let mut room = options.whole_cap;
+    let mut take = |size: u64| {
+        room = room.checked_sub(size).ok_or_else(|| {
+            refused(artifact, format!("all together is larger than {} MiB", options.whole_cap >> 20))
+        })?;
+        Ok::<(), Unread>(())
+    };
+    let mut wanted: BTreeMap<Digest, (Descriptor, u64, bool)> = BTreeMap::new();
+    for (n, listed) in manifests.iter().enumerate() {
+        take(listed.manifest.bytes.len() as u64)?;
+        all.blobs.insert(listed.manifest.digest, listed.manifest.bytes.clone());
+        let cap = if n == 0 { options.layer_cap } else { options.evidence_cap };
+        let (config, layers) = parts(&listed.manifest)
+            .map_err(|why| refused(artifact, format!("{}: {why}", listed.manifest.digest)))?;
+        wanted.extend(config.map(|d| (d.digest, (d, cap, false))));
+        wanted.extend(layers.into_iter().map(|d| (d.digest, (d, cap, true))));
+    }
+    for (descriptor, ..) in wanted.values() {
+        take(descriptor.size)?;
+    }
+    let fetch = |(descriptor, cap, needed): (Descriptor, u64, bool)| async move {
+        let answer = registries.blob(repository, &descriptor, cap).await;
+        (descriptor.digest, needed, answer)
+    };
+    let mut blobs = futures::stream::iter(wanted.into_values().map(fetch)).buffered(AT_ONCE);
+    while let Some((digest, needed, answer)) = blobs.next().await {
+        match (answer, needed) {
+            (Answer::Found(bytes), _) => {
+                all.blobs.insert(digest, bytes);
+            }
+            (Answer::Absent, true) => {
+                return Err(refused(artifact, format!("blob {digest} is not in the registry")));
+            }
+            (Answer::Absent, false) => {
+                all.left_out.push(format!("{digest}: a config, and not in the registry"));
+            }
+            (Answer::Unread(why), _) => return Err(why),
+        }
+    }
+    manifests[1..].sort_by(|a, b| (a.manifest.digest, &a.tag).cmp(&(b.manifest.digest, &b.tag)));
+    all.manifests = manifests;
+    all.left_out.sort();
+    Ok(all)
+}
+
+fn refused(artifact: &Artifact, why: String) -> Unread {
+    Unread {
+        reason: Verified::RegistryError,
+        request: artifact.to_string(),
+        status: None,
+        why,
+        retryable: false,
+    }
+}
+
+/// Whether a manifest that refers to the artifact has a layer that `gather` would read.
+fn holds_evidence(manifest: &Manifest) -> bool {
+    let is_evidence = |d: &Descriptor| {
+        d.media_type.starts_with(BUNDLE_PREFIX)
+            || [PAYLOAD, ENVELOPE, IN_TOTO].contains(&d.media_type.as_str())
+    };
+    artifact::is_image(manifest)
+        && artifact::image(manifest).is_ok_and(|i| i.layers.iter().flatten().any(is_evidence))
+}
+
+/// The blobs that an image manifest names: its config, where that is one we can hash, and its layers.
+fn parts(manifest: &Manifest) -> Result<(Option<Descriptor>, Vec<Descriptor>), String> {
+    #[derive(Deserialize)]
+    struct Config {
+        config: Option<Descriptor>,
+    }
+    let layers = artifact::image(manifest)?.layers.unwrap_or_default();
+    let config = serde_json::from_slice::<Config>(&manifest.bytes).ok().and_then(|c| c.config);
+    Ok((config, layers))
+}
