@@ -12,6 +12,7 @@ use expedite::attest::key::Signer;
 use expedite::commit::Identity;
 use expedite::commit::identity::Given;
 use expedite::decide::Options;
+use expedite::error::Failure;
 use expedite::evidence::gather::{self, GatherOptions};
 use expedite::evidence::registry::{HostConfig, Registries, RegistriesConfig};
 use expedite::files::Files as _;
@@ -206,6 +207,16 @@ impl Chain {
     }
 
     fn run(&self, now: Time) -> Ran {
+        let ran = self.try_run(now).unwrap_or_else(|failure| panic!("{failure}"));
+        let problems: Vec<String> = ran.decided.plan.problems.iter().map(ToString::to_string).collect();
+        assert_eq!(problems, Vec::<String>::new());
+        for row in &ran.decided.plan.rows {
+            assert_eq!(row.errors, []);
+        }
+        ran
+    }
+
+    fn try_run(&self, now: Time) -> Result<Ran, Failure> {
         let repository = self.repository();
         let identity =
             Identity::resolve(&Given::default(), &Environment::default(), &Given::default(), &repository);
@@ -234,13 +245,7 @@ impl Chain {
             rescan: expedite::model::time::Span::of_seconds(86_400),
         };
         let writing = Writing { identity: &identity, tries: 3, check: false };
-        let ran = run::run(&setup, &writing, &mut |_| {}).unwrap_or_else(|(failure, _)| panic!("{failure}"));
-        let problems: Vec<String> = ran.decided.plan.problems.iter().map(ToString::to_string).collect();
-        assert_eq!(problems, Vec::<String>::new());
-        for row in &ran.decided.plan.rows {
-            assert_eq!(row.errors, []);
-        }
-        ran
+        run::run(&setup, &writing, &mut |_| {}).map_err(|(failure, _)| failure)
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -364,6 +369,32 @@ fn staging_soaks_people_vote_the_run_seals_and_production_follows() {
     assert_eq!(ran.commit, None, "after {commit:?} nothing is left to do");
     // The seal, the promotions and the deployments of both.
     chain.all_attached(STAGING);
+    chain.all_attached(SHOP);
+}
+
+#[test]
+fn a_seal_that_a_run_did_not_live_to_commit_is_reused_and_kept() {
+    let chain = Chain::soaked();
+    chain.run(at("11:00"));
+    chain.vote("ann-1", Ballot::Approve, at("11:20"));
+    let hook = chain.path("gitops.git/hooks/update");
+    fs::create_dir_all(hook.parent().unwrap()).unwrap();
+    fs::write(&hook, "#!/bin/sh\nexit 1\n").unwrap();
+    fs::set_permissions(&hook, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let failure = chain.try_run(at("11:30")).err().unwrap();
+    assert_eq!(failure.code, "push-refused", "{failure}");
+    let seals = || {
+        let entries = layout::Layout::at(chain.path("registry").join(SHOP)).entries();
+        entries.iter().filter(|e| e["artifactType"] == "application/vnd.kokumi.approvals.v1+json").count()
+    };
+    assert_eq!(seals(), 1, "sealed, and nothing committed");
+    fs::remove_file(hook).unwrap();
+    chain.run(at("11:40"));
+    assert!(chain.deployed(SHOP));
+    assert_eq!(seals(), 1);
+    let seal = chain.serving(SHOP).status.history[0].approval_record.unwrap();
+    let path = record_path(&OrderRef::parse(SHOP).unwrap(), &seal.hex());
+    assert_eq!(Digest::of(&chain.snapshot().read(&path).unwrap().unwrap()), seal);
     chain.all_attached(SHOP);
 }
 

@@ -1,6 +1,7 @@
 //! Sealing: what `decide` asks to be sealed is signed and attached, and then the run decides again.
 //!
-//! A seal that is attached and whose run is then killed is found by the next run and not made again.
+//! A seal that is attached and whose run is then killed is found by the next run and not made again; its bundle
+//! goes into `records/` then.
 
 use super::{Decided, Setup};
 use crate::attest::attach::attach;
@@ -8,16 +9,21 @@ use crate::attest::key::Signer;
 use crate::attest::record::{Approvals, Record, SealedPreparation, Submission};
 use crate::attest::sign::{Signed, sign};
 use crate::error::{Failure, Kind};
+use crate::evidence::answer::{Answer, Reference};
+use crate::evidence::artifact::only_bundle;
 use crate::evidence::registry::Writer;
 use crate::files::Change;
-use crate::model::id::{Artifact, OrderRef};
+use crate::model::evidence::Evidence;
+use crate::model::id::{Artifact, Digest, OrderRef};
 use crate::model::naming::record_path;
-use crate::model::plan::{SealRequest, ServingPlan};
+use crate::model::plan::{Row, SealRequest, ServingPlan};
 use futures::StreamExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Seals that are attached at once.
 const CONCURRENT: usize = 8;
+/// Largest bundle that is taken into the repository, bytes.
+const BUNDLE_CAP: u64 = 8 << 20;
 
 /// The seals of one run.
 #[derive(Default)]
@@ -75,23 +81,59 @@ impl Seals {
     }
 
     /// Adds the bundles that the new Servings name to what is committed, and what failed to the plan.
-    pub fn finish(&mut self, decided: &mut Decided) {
+    pub fn finish(&mut self, setup: &Setup<'_>, decided: &mut Decided) {
         for row in &decided.plan.rows {
             let ServingPlan::Write(state) = &row.serving else { continue };
             let status = &state.status;
-            let named = [
+            let named: BTreeSet<Digest> = [
                 status.approval.as_ref().and_then(|a| a.record),
                 status.history.first().and_then(|e| e.approval_record),
-            ];
-            for signed in self.bundles.get(&row.order).into_iter().flatten() {
-                if named.contains(&Some(signed.digest)) {
-                    let path = record_path(&row.order, &signed.digest.hex());
+            ]
+            .into_iter()
+            .flatten()
+            .collect();
+            let new = self.bundles.get(&row.order).map_or(&[][..], Vec::as_slice);
+            for record in named {
+                let path = record_path(&row.order, &record.hex());
+                if let Some(signed) = new.iter().find(|signed| signed.digest == record) {
                     decided.rendered.changes.insert(path, Change::Write(signed.bundle.clone()));
+                } else if let Some((artifact, manifest)) = attached_before(row, record, decided) {
+                    let bundle = setup.runtime.block_on(read(setup, artifact, manifest, record));
+                    decided.rendered.changes.extend(bundle.map(|bundle| (path, Change::Write(bundle))));
                 }
             }
         }
         decided.plan.problems.append(&mut self.failures);
         decided.plan.notices.append(&mut self.without_key);
+    }
+}
+
+/// Where the seal is that counts for the candidate and is not in the repository: a run that was killed after
+/// attaching it, or another program, sealed it.
+fn attached_before<'d>(row: &'d Row, record: Digest, decided: &'d Decided) -> Option<(&'d Artifact, Digest)> {
+    if decided.gitops.records.get(&row.order).is_some_and(|known| known.contains(&record.hex())) {
+        return None;
+    }
+    let artifact = &row.candidate.as_ref()?.artifact;
+    let seals = decided.facts.artifacts.get(artifact)?.approvals.values();
+    let digests = seals.filter_map(|evidence| match evidence {
+        Evidence::Proven(seal) => (seal.proof.blob == record).then_some(seal.proof.digest),
+        Evidence::Missing(_) | Evidence::Invalid(_) | Evidence::Unread(_) => None,
+    });
+    digests.min().map(|digest| (artifact, digest))
+}
+
+/// The seal's bundle, as it is attached. None where it is no bundle (an `.att` tag), or cannot be read a second
+/// time: the artifact keeps it.
+async fn read(setup: &Setup<'_>, artifact: &Artifact, manifest: Digest, record: Digest) -> Option<Vec<u8>> {
+    let reference = Reference::Digest(manifest);
+    let Answer::Found(manifest) = setup.registries.manifest(&artifact.repository, &reference).await else {
+        return None;
+    };
+    let layer = only_bundle(&manifest).filter(|layer| layer.digest == record)?;
+    match setup.registries.blob(&artifact.repository, &layer, BUNDLE_CAP).await {
+        Answer::Found(bytes) => Some(bytes.to_vec()),
+        Answer::Absent | Answer::Unread(_) => None,
     }
 }
 

@@ -74,6 +74,19 @@ fn fallback_entries(registry: &Hostile, subject: &Digest) -> Vec<Value> {
 }
 
 #[tokio::test]
+async fn a_registry_that_is_read_only_by_the_settings_is_not_written_nor_asked() {
+    let (registry, subject) = with_artifact(true);
+    let name = repository(&registry, REPO);
+    let mut config = config(&registry);
+    config.hosts.get_mut(&registry.host()).unwrap().read_only = true;
+    let registries = Registries::new(config).unwrap();
+    assert!(registries.is_read_only(&name));
+    let refused = Record::new(&subject, "one").attach(&registries, &name, &subject).await;
+    assert_eq!(refused, Err(AttachError::ReadOnly(registry.host())));
+    assert_eq!(registry.lines(), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn case_72_a_record_is_attached_once() {
     for api in [true, false] {
         let (registry, subject) = with_artifact(api);
