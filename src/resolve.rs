@@ -202,7 +202,13 @@ pub fn cases(world: &World, gitops: &GitOps, argocd_namespace: &str) -> Vec<Case
                 order: order.clone(),
                 origin: world.orders.get(order).map(|l| l.origin.clone()),
                 labels: world.orders.get(order).map(|l| l.object.metadata.labels.clone()),
-                presence: presence(order, world, gitops, held_orders.contains_key(order)),
+                presence: presence(
+                    order,
+                    world,
+                    gitops,
+                    held_orders.contains_key(order),
+                    owned.contains_key(order),
+                ),
                 mode: Mode::Manual,
                 place: None,
                 demands: Demands::default(),
@@ -294,7 +300,8 @@ fn owned(gitops: &GitOps) -> BTreeMap<OrderRef, BTreeMap<String, ApplicationFile
     all
 }
 
-fn presence(order: &OrderRef, world: &World, gitops: &GitOps, named_broken: bool) -> Presence {
+/// `deploys`: the repository has Applications of it.
+fn presence(order: &OrderRef, world: &World, gitops: &GitOps, named_broken: bool, deploys: bool) -> Presence {
     if world.orders.contains_key(order) {
         return Presence::Present;
     }
@@ -303,6 +310,15 @@ fn presence(order: &OrderRef, world: &World, gitops: &GitOps, named_broken: bool
     }
     let serving = gitops.servings.get(order).and_then(|f| f.serving.as_ref().ok());
     let Some(deployed) = serving.and_then(|s| s.status.deployed.as_ref()) else {
+        // A Serving that a run wrote while its Order was held: with nothing deployed there is nothing to
+        // lose, and no source to ask but all of them.
+        let ours = serving.is_some_and(|s| !s.status.conditions.is_empty() && s.status.history.is_empty());
+        let whole = world.sources.iter().all(|source| source.whole) && !world.orders.is_empty();
+        if ours && whole && !deploys {
+            return Presence::Gone(
+                "the Order is gone from every source, and it never deployed anything".into(),
+            );
+        }
         return Presence::Unreadable(
             "no Order of this name was read, and its Serving does not say which source it came from".into(),
         );

@@ -54,3 +54,39 @@ fn a_scope_limits_what_is_written() {
     assert!(paths.iter().any(|p| p.starts_with("applications/shop-dev/")), "{paths:?}");
     assert!(paths.iter().all(|p| p.split('/').nth(1) == Some("shop-dev")), "{paths:?}");
 }
+
+#[test]
+fn an_order_that_was_held_and_goes_takes_its_serving_along() {
+    let place = Place::with_shop();
+    run(&place).ok();
+    let before = files(&place);
+    assert_eq!(pinned(&place, "shop/search"), Vec::<String>::new(), "it is held");
+    let orders = place.read("objects/orders/shop.yaml");
+    let left: Vec<&str> = orders.split("---\n").filter(|order| !order.contains("  name: search\n")).collect();
+    place.write("objects/orders/shop.yaml", left.join("---\n"));
+    std::fs::remove_file(place.path("objects/preparations/shop-search.yaml")).unwrap();
+    // While a source may hide it, nothing of it goes.
+    place.edit("expedite.yaml", "sources:", "sources:\n- path: ./away");
+    run(&place).exits(1);
+    assert!(tree(&place).contains_key("servings/shop/search.yaml"));
+    place.edit("expedite.yaml", "- path: ./away\n", "");
+    run(&place).ok();
+    assert!(!tree(&place).contains_key("servings/shop/search.yaml"));
+    assert_eq!(files(&place), before);
+    run(&place).ok();
+}
+
+#[test]
+fn a_serving_that_a_person_wrote_for_no_order_is_an_error_and_stays() {
+    let place = Place::with_shop();
+    run(&place).ok();
+    place.git(&["clone", "-q", "shop.git", "work"]);
+    let text = "apiVersion: delivery.kokumi.dev/v1alpha1\nkind: Serving\nmetadata: {name: serch, namespace: shop}\n\
+                spec: {orderName: serch, preparationName: serch-1}\n";
+    place.write("work/servings/shop/serch.yaml", text);
+    place.git(&["-C", "work", "add", "."]);
+    place.git(&["-C", "work", "commit", "-qm", "By hand"]);
+    place.git(&["-C", "work", "push", "-q", "origin", "HEAD:main"]);
+    run(&place).exits(1);
+    assert_eq!(tree(&place)["servings/shop/serch.yaml"], text);
+}
