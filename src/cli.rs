@@ -50,9 +50,17 @@ Exit status:
 /// Flags of every verb.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Common {
-    /// Folder or file of objects to read; may be given again [default: the settings, then the GitOps repository]
+    /// Folder or file of objects to read, or a snapshot; may be given again [default: the settings, then the GitOps repository]
     #[arg(long, value_name = "PATH", global = true, env = "EXPEDITE_FROM", hide_env_values = true, value_delimiter = ':', help_heading = INPUTS)]
     pub from: Vec<String>,
+
+    /// Read objects and Applications from a cluster: the kubeconfig's current context, or the one around this Pod
+    #[arg(long, global = true, env = "EXPEDITE_FROM_CLUSTER", value_parser = FalseyValueParser::new(), help_heading = INPUTS)]
+    pub from_cluster: bool,
+
+    /// Read this context of the kubeconfig; may be given again [implies --from-cluster]
+    #[arg(long, value_name = "NAME", global = true, env = "EXPEDITE_CONTEXT", hide_env_values = true, value_delimiter = ',', help_heading = INPUTS)]
+    pub context: Vec<String>,
 
     /// The GitOps repository: a bare repository or a checkout [default: the settings, then .]
     #[arg(long, value_name = "PATH|URL", global = true, env = "EXPEDITE_REPO", hide_env_values = true, help_heading = INPUTS)]
@@ -152,6 +160,7 @@ Examples:
 Examples:
   expedite plan                                        what would move now, and what is held
   expedite plan --only shop/podinfo -o json
+  expedite plan --from-cluster --context prod          objects and Applications as they are in a cluster
   expedite plan --detailed-exitcode                    2 when there are changes
   expedite plan --at 2027-01-04T06:00:00Z              as of then
   expedite plan -o diff --color always | less -R       what changes inside the artifacts
@@ -250,6 +259,13 @@ Examples:
 
 Exit status: 0 every required claim is proven, 5 one is missing or invalid, 1 one could not be read.")]
     Verify(Verify),
+
+    /// Write what decisions use of the clusters into a folder, to decide again from it offline
+    #[command(after_help = "\
+Examples:
+  expedite snapshot ./then --from-cluster --context prod
+  expedite plan --from ./then                          what was decided, without the cluster")]
+    Snapshot(Snapshot),
 
     /// Play a team's own cases for its gates: objects, instant, evidence, expected verdicts
     #[command(after_help = "\
@@ -360,6 +376,14 @@ pub struct Render {
     /// Verify nothing: no registry is asked, and gates that need evidence are passed over
     #[arg(long)]
     pub skip_evidence: bool,
+}
+
+/// `snapshot`.
+#[derive(Debug, Args)]
+pub struct Snapshot {
+    /// Folder to write; it must not exist, or be empty
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
 }
 
 /// `promote`.

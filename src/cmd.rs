@@ -15,6 +15,7 @@ mod run;
 pub mod setup;
 mod shown;
 mod verify;
+mod snapshot;
 
 use crate::cli::{Cli, Verb};
 use crate::error::Failure;
@@ -38,6 +39,7 @@ pub fn dispatch(cli: &Cli, outside: &Outside, output: &mut Output) -> u8 {
         Verb::Approve(args) => approve::run(common, args, outside, output).map(unchanged),
         Verb::Verify(args) => verify::run(common, args, outside, output).map(unchanged),
         Verb::Test(args) => rehearse::run(args, output).map(unchanged),
+        Verb::Snapshot(args) => snapshot::run(common, args, outside, output).map(unchanged),
         Verb::Diff(args) => diff::run(common, args, outside, output).map(unchanged),
     };
     let changes = match done {

@@ -4,6 +4,7 @@
 //! and named in its problems, together with what it holds. Nothing is skipped without a word.
 
 pub mod check;
+pub mod cluster;
 pub mod damage;
 pub mod folder;
 pub mod gitops;
@@ -21,7 +22,7 @@ use crate::load::parallel::on_all_cores;
 use crate::model::id::Namespace;
 use crate::model::kind::Kind;
 use crate::model::naming::GROUP;
-use crate::model::world::{Holds, SourceState, World};
+use crate::model::world::{Holds, SourceState, World, is_cluster};
 use crate::yaml::parse::Document;
 use crate::yaml::{Error, parse};
 use std::collections::BTreeSet;
@@ -39,7 +40,8 @@ pub const OURS: &[&str] = &["applications/", "servings/", "records/", "templates
 
 /// A tree of files to read objects from.
 pub struct Input<'f> {
-    /// The source's stable name: `path:<as written in the settings>` or `repository`.
+    /// The source's stable name: `path:<as written in the settings>`, `repository`, or `cluster:<context>`,
+    /// whose files are only how it reached us.
     pub name: Arc<str>,
     /// Its files.
     pub files: &'f dyn Files,
@@ -51,17 +53,29 @@ pub struct Input<'f> {
     pub skip: &'f [&'f str],
 }
 
-/// Reads every source, in their order.
+/// Reads every source, in their order, and every observation.
 #[must_use]
-pub fn world(inputs: &[Input<'_>], observed: Option<&Observed>) -> World {
+pub fn world<'o>(inputs: &[Input<'_>], observed: impl IntoIterator<Item = &'o Observed>) -> World {
     let mut reading = Reading::default();
     for input in inputs {
         source(&mut reading, input);
     }
-    if let Some(observed) = observed {
-        observed::read(&mut reading, observed);
-    }
+    observed::read(&mut reading, observed);
     reading.finish()
+}
+
+/// A failure in what was never a file, without the place in it.
+fn without_line(mut failure: Failure) -> Failure {
+    if let Some(at) = &mut failure.at {
+        (at.line, at.column) = (None, None);
+    }
+    failure
+}
+
+/// A file of a source as a user would name it; a cluster has none.
+fn place(input: &Input<'_>, path: &str) -> String {
+    let path = if is_cluster(&input.name) { "" } else { path };
+    file_name(&input.files.name(), path)
 }
 
 /// A file as a user would name it: the root's name, then the path below it.
@@ -79,6 +93,7 @@ fn source(reading: &mut Reading, input: &Input<'_>) {
     let kept = |path: &str| !input.skip.iter().any(|skip| path.starts_with(skip));
     let paths: BTreeSet<&str> = entries.iter().filter(|e| kept(&e.path)).map(|e| e.path.as_str()).collect();
     let before = reading.objects;
+    let problems = reading.problems();
     let mut whole = Whole::default();
     for unreadable in lost.iter().filter(|l| kept(&l.path)) {
         whole.lost(reading, input, unreadable);
@@ -95,9 +110,12 @@ fn source(reading: &mut Reading, input: &Input<'_>) {
         }
         for (path, parsed) in on_all_cores(files, |_, bytes| Parsed::of(bytes)) {
             if !file(reading, input, &path, parsed) {
-                whole.not(format!("{} cannot be read", file_name(&input.files.name(), &path)));
+                whole.not(format!("{} cannot be read", place(input, &path)));
             }
         }
+    }
+    if is_cluster(&input.name) {
+        reading.without_lines(problems);
     }
     let objects = reading.objects - before;
     if objects == 0 {
@@ -117,7 +135,7 @@ impl Whole {
     }
 
     fn lost(&mut self, reading: &mut Reading, input: &Input<'_>, unreadable: &Unreadable) {
-        let file = file_name(&input.files.name(), &unreadable.path);
+        let file = place(input, &unreadable.path);
         self.not(format!("{file} {}", unreadable.why));
         let failure = Failure::new(crate::error::Kind::Unread, "unreadable", unreadable.why.clone());
         reading.problem(failure.at(At::file(file)), Holds::Everything);
@@ -218,7 +236,7 @@ impl Parsed {
 
 /// Takes one file; `false`: not all of it could be read.
 fn file(reading: &mut Reading, input: &Input<'_>, path: &str, parsed: Parsed) -> bool {
-    let name: Arc<str> = file_name(&input.files.name(), path).into();
+    let name: Arc<str> = place(input, path).into();
     let documents = match parsed {
         Parsed::Documents(documents) => documents,
         Parsed::Damaged(error, holds) => {
@@ -246,7 +264,7 @@ fn file(reading: &mut Reading, input: &Input<'_>, path: &str, parsed: Parsed) ->
             file: name.clone(),
             path,
             document: document.index,
-            files: Some(input.files),
+            files: Some(input.files).filter(|_| !is_cluster(&input.name)),
         };
         let before = reading.objects;
         whole &= reading.document(&document, &place, filter);

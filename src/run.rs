@@ -19,9 +19,10 @@ use crate::error::Failure;
 use crate::evidence::gather::{GatherOptions, gather_blocking};
 use crate::evidence::keys::KeyRing;
 use crate::evidence::registry::Registries;
-use crate::files::Files;
+use crate::files::Files as _;
 use crate::gates::{self, Context};
 use crate::git::{Repository, Snapshot};
+use crate::load::cluster::{Cluster, Fetched};
 use crate::load::folder::Folder;
 use crate::load::{self, Input, OURS, Observed};
 use crate::model::evidence::{ArtifactFacts, Ask, Claim, Facts};
@@ -43,7 +44,7 @@ use std::time::Duration;
 /// Where objects are read.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// Its stable name, remembered in Servings: `path:<as written>` or `repository`.
+    /// Its stable name, remembered in Servings: `path:<as written>`, `repository` or `cluster:<context>`.
     pub name: Arc<str>,
     /// Where it is.
     pub place: SourcePlace,
@@ -59,7 +60,7 @@ impl Source {
     pub fn is_repository(&self) -> bool {
         match self.place {
             SourcePlace::Repository => true,
-            SourcePlace::Folder(..) => false,
+            SourcePlace::Folder(..) | SourcePlace::Cluster(_) | SourcePlace::Snapshot(_) => false,
         }
     }
 }
@@ -71,6 +72,10 @@ pub enum SourcePlace {
     Folder(String, PathBuf),
     /// The GitOps repository itself, at the commit that decisions are made on.
     Repository,
+    /// An API server.
+    Cluster(Arc<Cluster>),
+    /// What an API server gave before.
+    Snapshot(Arc<Fetched>),
 }
 
 /// All that a run reads from and depends on: handed in, nothing is looked up.
@@ -148,7 +153,7 @@ pub fn read(setup: &Setup<'_>, progress: &mut dyn FnMut(&str)) -> Result<Read, F
     let snapshot = setup.repository.snapshot(setup.branch)?;
     let gitops = load::gitops(&snapshot, snapshot.head.clone());
     progress("reading objects");
-    let world = world(setup, &snapshot);
+    let world = world(setup, &snapshot, progress);
     Ok(Read { snapshot, gitops, world })
 }
 
@@ -209,32 +214,59 @@ pub fn decide(
     Ok(Decided { snapshot, world, gitops, cases, context, facts, plan, rendered })
 }
 
-fn world(setup: &Setup<'_>, snapshot: &Snapshot) -> World {
-    let folders: Vec<Option<Folder>> = setup
-        .sources
-        .iter()
-        .map(|source| match &source.place {
-            SourcePlace::Folder(name, path) => Some(Folder::new(name.clone(), path)),
-            SourcePlace::Repository => None,
-        })
-        .collect();
+fn world(setup: &Setup<'_>, snapshot: &Snapshot, progress: &mut dyn FnMut(&str)) -> World {
+    let opened: Vec<Open> = setup.sources.iter().map(|source| Open::new(source, setup, progress)).collect();
     let inputs: Vec<Input<'_>> = setup
         .sources
         .iter()
-        .zip(&folders)
-        .map(|(source, folder)| Input {
+        .zip(&opened)
+        .map(|(source, opened)| Input {
             name: source.name.clone(),
-            files: folder.as_ref().map_or(snapshot as &dyn Files, |f| f),
+            files: match opened {
+                Open::Folder(folder) => folder,
+                Open::Cluster(fetched) => &**fetched,
+                Open::Repository => snapshot,
+            },
             kinds: source.kinds.clone(),
             namespaces: source.namespaces.clone(),
-            skip: if folder.is_some() { &[] } else { OURS },
+            skip: match opened {
+                Open::Repository => OURS,
+                Open::Folder(_) | Open::Cluster(_) => &[],
+            },
         })
         .collect();
-    let observed = setup.observed.as_ref().map(|(name, path)| Observed {
+    let dump = setup.observed.as_ref().map(|(name, path)| Observed {
+        source: "observed".into(),
         file: name.as_str().into(),
         bytes: std::fs::read(path).map_err(|e| e.to_string()),
     });
-    load::world(&inputs, observed.as_ref())
+    let live = setup.sources.iter().zip(&opened).filter_map(|(source, opened)| match opened {
+        Open::Cluster(fetched) => fetched.observed(&source.name),
+        Open::Folder(_) | Open::Repository => None,
+    });
+    let observed: Vec<Observed> = dump.into_iter().chain(live).collect();
+    load::world(&inputs, &observed)
+}
+
+/// A source, ready to be read.
+enum Open {
+    Folder(Folder),
+    Cluster(Arc<Fetched>),
+    Repository,
+}
+
+impl Open {
+    fn new(source: &Source, setup: &Setup<'_>, progress: &mut dyn FnMut(&str)) -> Self {
+        match &source.place {
+            SourcePlace::Folder(name, path) => Self::Folder(Folder::new(name.clone(), path)),
+            SourcePlace::Repository => Self::Repository,
+            SourcePlace::Cluster(cluster) => {
+                progress(&format!("reading {}", cluster.name()));
+                Self::Cluster(Arc::new(cluster.fetch(setup.runtime)))
+            }
+            SourcePlace::Snapshot(fetched) => Self::Cluster(fetched.clone()),
+        }
+    }
 }
 
 /// The bytes of a file that a message names, to find the line of a field.
@@ -243,6 +275,7 @@ fn read_named(setup: &Setup<'_>, snapshot: &Snapshot, file: &str) -> Option<Vec<
         let (root, path) = match &source.place {
             SourcePlace::Folder(name, path) => (name.clone(), Some(path)),
             SourcePlace::Repository => (snapshot.name(), None),
+            SourcePlace::Cluster(_) | SourcePlace::Snapshot(_) => continue,
         };
         let Some(rest) = file.strip_prefix(root.as_str()) else { continue };
         let rest = rest.trim_start_matches('/');

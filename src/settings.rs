@@ -71,6 +71,10 @@ pub enum Source {
         namespaces: Option<BTreeSet<Namespace>>,
         /// A label selector for Orders.
         selector: Option<String>,
+        /// Kinds that are read, each of which must be there; `None`: all there are.
+        kinds: Option<BTreeSet<Kind>>,
+        /// Whether its Applications are observed, where Argo CD runs in it.
+        applications: bool,
     },
 }
 
@@ -286,7 +290,8 @@ mod tests {
     fn all_of_it_is_read() {
         let settings = parse(
             "sources:\n- path: ./objects\n  kinds: [Order, Approval]\n  namespaces: [shop, on]\n- cluster: {context: prod, \
-             namespaces: [shop], selector: a=b}\nobserved: ~/apps.yaml\nrepository:\n  url: ../gitops.git\n  branch: \
+             namespaces: [shop], selector: a=b, \
+             kinds: [Order], applications: false}\nobserved: ~/apps.yaml\nrepository:\n  url: ../gitops.git\n  branch: \
              release/1\n  create: true\n  author: {name: Ann, email: ann@shop.example}\n  signCommits: ~/.ssh/id\n\
              registries:\n  r.example:5000: {plainHttp: true, mirror: \"http://127.0.0.1:5000\", caFile: ca.pem, \
              concurrency: 4}\n  s.example: {layout: ./registry, readOnly: true}\nsigning: {keyFile: job.key}\nargocd: {namespace: argo, \
@@ -305,6 +310,16 @@ mod tests {
         };
         assert_eq!(kinds.iter().copied().collect::<Vec<_>>(), [Kind::Order, Kind::Approval]);
         assert_eq!(namespaces.len(), 2, "a namespace may be called on");
+        assert_eq!(
+            settings.sources[1],
+            Source::Cluster {
+                context: Some("prod".into()),
+                namespaces: Some([Namespace::parse("shop").unwrap()].into()),
+                selector: Some("a=b".into()),
+                kinds: Some([Kind::Order].into()),
+                applications: false,
+            }
+        );
         assert_eq!(settings.observed, Some(at("~/apps.yaml", "/home/ann/apps.yaml")));
         assert_eq!(settings.repository.url, Some(Location::Path(at("../gitops.git", "/cfg/../gitops.git"))));
         assert_eq!(settings.repository.sign_commits, Some(at("~/.ssh/id", "/home/ann/.ssh/id")));

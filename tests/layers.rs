@@ -72,6 +72,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("git2::", &["git", "commit"]),
     ("reqwest::", &["git", "evidence/registry", "attest"]),
     ("minijinja::", &["render", "gates"]),
+    ("kube::", &["load/cluster"]),
 ];
 
 /// One source file: its room, its path below `src/` and its text without comments, strings and tests.

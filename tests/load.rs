@@ -888,7 +888,11 @@ labels:\n    delivery.kokumi.dev/serving: a\n    delivery.kokumi.dev/serving-nam
 #[test]
 fn observed_applications() {
     let observe = |text: &str| {
-        let observed = Observed { file: "applications.yaml".into(), bytes: Ok(text.as_bytes().to_vec()) };
+        let observed = Observed {
+            source: "observed".into(),
+            file: "applications.yaml".into(),
+            bytes: Ok(text.as_bytes().to_vec()),
+        };
         world(&[], Some(&observed))
     };
     let item = |name: &str| {
@@ -921,7 +925,11 @@ fn observed_applications() {
         assert!(messages[0].starts_with("everything | ") && messages[0].contains(want), "{messages:?}");
         assert!(world.applications.is_none(), "what was not read in full observes nothing");
     }
-    let lost = Observed { file: "applications.yaml".into(), bytes: Err("no such file".into()) };
+    let lost = Observed {
+        source: "observed".into(),
+        file: "applications.yaml".into(),
+        bytes: Err("no such file".into()),
+    };
     assert!(expedite::load::world(&[], Some(&lost)).applications.is_none());
     assert!(one_application_in_a_folder_is_ignored());
 }
@@ -1067,7 +1075,7 @@ proptest! {
         prop_assert!(held || after.approvals.keys().any(|(_, name)| name == "last"));
         let read = gitops(&files, None);
         prop_assert_eq!(read.servings.len() + read.applications.len(), 2);
-        let observed = Observed { file: "o".into(), bytes: Ok(text.into_bytes()) };
+        let observed = Observed { source: "observed".into(), file: "o".into(), bytes: Ok(text.into_bytes()) };
         let seen = expedite::load::world(&[], Some(&observed));
         prop_assert!(seen.applications.is_some() != seen.problems.iter().any(|p| p.holds == Holds::Everything));
     }

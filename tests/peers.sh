@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the real programs that tests run against, into a cache folder: cosign 3 and 2, oras, crane and
-# our own registry with Go; docker-registry, sshd, nginx and a few more through apt. Versions are pinned,
+# our own registry and kube-apiserver with Go; docker-registry, etcd, sshd, nginx and a few more through apt. Versions are pinned,
 # a second run finds everything there.
 #
 # usage: tests/peers.sh
@@ -37,6 +37,7 @@ wanted=(
     nginx-light:nginx
     fcgiwrap:fcgiwrap
     strace:strace
+    etcd-server:etcd
     jq:jq
     git:git
 )
@@ -73,7 +74,7 @@ fi
 # --- Go programs ---
 
 if ! command -v go >/dev/null; then
-    for file in cosign3 cosign2 oras crane refreg; do
+    for file in cosign3 cosign2 oras crane refreg kube-apiserver; do
         [ -x "$bin/$file" ] || lacking "Go is missing, and with it $file (https://go.dev/dl/)"
     done
     exit 0
@@ -112,5 +113,23 @@ if [ ! -x "$bin/refreg" ] || [ "$(cat "$bin/.refreg" 2>/dev/null)" != "$sources"
         printf '%s\n' "$sources" >"$bin/.refreg"
     else
         lacking "refreg does not build"
+    fi
+fi
+
+# The API server: a module of its own, since k8s.io/kubernetes cannot be installed by name (its go.mod
+# replaces its own parts). Clients parse its version, which Kubernetes' own build sets by the linker.
+k8s=$(sed -n 's|.*k8s.io/kubernetes \(v[0-9.]*\).*|\1|p' "$here/peers/k8s/go.mod" | head -1)
+if ! [ -x "$bin/kube-apiserver" ] || [ "$("$bin/kube-apiserver" --version)" != "Kubernetes $k8s" ]; then
+    minor=${k8s#v1.}
+    version=k8s.io/component-base/version
+    start=$SECONDS
+    say "building kube-apiserver $k8s (minutes)"
+    if (cd "$here/peers/k8s" && go build -trimpath \
+        -ldflags "-s -w -X $version.gitVersion=$k8s -X $version.gitMajor=1 -X $version.gitMinor=${minor%%.*}" \
+        -o "$bin/kube-apiserver.new" k8s.io/kubernetes/cmd/kube-apiserver </dev/null >&2); then
+        mv "$bin/kube-apiserver.new" "$bin/kube-apiserver"
+        say "built kube-apiserver in $((SECONDS - start)) s"
+    else
+        lacking "kube-apiserver $k8s does not build"
     fi
 fi

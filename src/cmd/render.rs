@@ -57,7 +57,11 @@ pub fn run(
     Ok(())
 }
 
-fn must_be_empty(folder: &Path) -> Result<(), Failure> {
+/// A folder that is written into is new, or empty.
+///
+/// # Errors
+/// It holds something, or cannot be read.
+pub fn must_be_empty(folder: &Path) -> Result<(), Failure> {
     let failed = |cause: String| Failure::input("folder", cause).at(At::file(folder.display().to_string()));
     match fs::read_dir(folder) {
         Ok(mut entries) => match entries.next() {
@@ -71,7 +75,11 @@ fn must_be_empty(folder: &Path) -> Result<(), Failure> {
     }
 }
 
-fn write(folder: &Path, path: &str, bytes: &[u8]) -> Result<(), Failure> {
+/// Writes a file below the folder, and the folders above it.
+///
+/// # Errors
+/// It cannot be written.
+pub fn write(folder: &Path, path: &str, bytes: &[u8]) -> Result<(), Failure> {
     let file = folder.join(path);
     let done = file.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&file, bytes));
     done.map_err(|error| {

@@ -14,6 +14,9 @@ use crate::evidence::gather::{self, GatherOptions};
 use crate::evidence::registry::{self, HostConfig, Registries, RegistriesConfig};
 use crate::files::Files as _;
 use crate::git::{self, Environment, Repository, Target};
+use crate::load::cluster::connect as cluster;
+use crate::load::cluster::{Cluster, Selection, snapshot};
+use crate::load::folder::Folder;
 use crate::model::id::{OrderName, OrderRef};
 use crate::model::scope::{Scope, Shard};
 use crate::model::time::Time;
@@ -22,6 +25,7 @@ use crate::run::{Setup, Source, SourcePlace};
 use crate::settings::{self, FilePath, Location, Settings};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use tokio::runtime::Runtime;
 
 /// What a verb may do to the repository.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,7 +85,7 @@ pub struct Opened {
     pub environment: Environment,
     sources: Vec<Source>,
     observed: Option<(String, PathBuf)>,
-    runtime: tokio::runtime::Runtime,
+    runtime: Runtime,
     scope: Scope,
     now: Time,
     /// `now` is ahead of the real clock.
@@ -117,7 +121,14 @@ impl Opened {
             (None, None) => Target::Around(outside.working.clone()),
         };
         let branch = given(common.branch.as_deref()).unwrap_or(&settings.repository.branch).to_owned();
-        let from_elsewhere = !sources(&settings, common).iter().any(Source::is_repository);
+        let runtime = gather::runtime().map_err(one)?;
+        let sources = match access {
+            Access::SettingsOnly => Vec::new(),
+            Access::Read | Access::ReadIfThere | Access::SourcesOnly | Access::Write => {
+                sources(&settings, common, outside, access, &runtime)?
+            }
+        };
+        let from_elsewhere = !sources.iter().any(Source::is_repository);
         let lack = match access {
             Access::Read | Access::Write => Lack::No,
             Access::ReadIfThere | Access::SourcesOnly if !from_elsewhere => Lack::No,
@@ -131,9 +142,9 @@ impl Opened {
         let now = clock(common, outside, access, &repository).map_err(one)?;
         Ok(Self {
             registries: Registries::new(registries(&settings, common.offline, outside)).map_err(one)?,
-            sources: sources(&settings, common),
+            sources,
             observed: settings.observed.as_ref().map(|o| (shown(&o.path), o.path.clone())),
-            runtime: gather::runtime().map_err(one)?,
+            runtime,
             scope: scope(common, outside).map_err(one)?,
             signer: None,
             environment: outside.environment.clone(),
@@ -196,15 +207,29 @@ impl Opened {
         Ok(())
     }
 
-    /// The folder of a source, by its name; none for the repository itself.
+    /// The folder of a source, by its name; none for the repository itself and for a cluster.
     #[must_use]
     pub fn folder_of(&self, source: &str) -> Option<PathBuf> {
         let found = self.sources.iter().find(|s| *s.name == *source)?;
         match &found.place {
             SourcePlace::Folder(_, path) if path.is_dir() => Some(path.clone()),
             SourcePlace::Folder(_, path) => path.parent().map(Path::to_path_buf),
-            SourcePlace::Repository => None,
+            SourcePlace::Repository | SourcePlace::Cluster(_) | SourcePlace::Snapshot(_) => None,
         }
+    }
+
+    /// What every cluster among the sources gives.
+    #[must_use]
+    pub fn fetch(&self, progress: &mut dyn FnMut(&str)) -> Vec<snapshot::Part> {
+        let mut parts = Vec::new();
+        for source in &self.sources {
+            if let SourcePlace::Cluster(cluster) = &source.place {
+                progress(&format!("reading {}", cluster.name()));
+                let fetched = cluster.fetch(&self.runtime);
+                parts.push(snapshot::Part { source: source.name.clone(), fetched });
+            }
+        }
+        parts
     }
 
     /// The instant that everything is decided for.
@@ -325,9 +350,6 @@ fn unsupported(settings: &Settings, access: Access) -> Vec<Failure> {
         let cause = format!("this build cannot {what} yet, and does not pass over what is configured");
         all.push(Failure::input("unsupported", cause).of("the settings").field(field).hint(hint));
     };
-    if settings.sources.iter().any(|s| matches!(s, settings::Source::Cluster { .. })) {
-        no("sources.cluster", "read a cluster", "dump its objects into a folder: kubectl get … -o yaml");
-    }
     if settings.repository.sign_commits.is_some() && access == Access::Write {
         no("repository.signCommits", "sign commits", "take it out; records are signed with signing.keyFile");
     }
@@ -418,34 +440,99 @@ fn registries(settings: &Settings, offline: bool, outside: &Outside) -> Registri
     }
 }
 
-fn sources(settings: &Settings, common: &Common) -> Vec<Source> {
-    let from: Vec<&str> = common.from.iter().map(String::as_str).filter(|f| !f.is_empty()).collect();
-    let flags = from.iter().map(|written| Source {
-        name: format!("path:{written}").into(),
-        place: SourcePlace::Folder(shown(Path::new(written)), PathBuf::from(written)),
+/// What the flags name, else the settings, else the GitOps repository itself.
+fn sources(
+    settings: &Settings,
+    common: &Common,
+    outside: &Outside,
+    access: Access,
+    runtime: &Runtime,
+) -> Result<Vec<Source>, Vec<Failure>> {
+    let from = || common.from.iter().filter(|from| !from.is_empty());
+    let is_snapshot = |written: &&String| Path::new(written).join(snapshot::FILE).is_file();
+    let folders = from().filter(|from| !is_snapshot(from)).map(|written| settings::Source::Path {
+        path: FilePath { written: written.clone(), path: PathBuf::from(written) },
         kinds: None,
         namespaces: None,
     });
-    let all: Vec<Source> =
-        if from.is_empty() { settings.sources.iter().filter_map(source).collect() } else { flags.collect() };
-    if all.is_empty() {
-        let name = Arc::from("repository");
-        return vec![Source { name, place: SourcePlace::Repository, kinds: None, namespaces: None }];
+    let cluster = |context| settings::Source::Cluster {
+        context,
+        namespaces: None,
+        selector: None,
+        kinds: None,
+        applications: true,
+    };
+    let contexts: Vec<String> = common.context.iter().filter(|c| !c.is_empty()).cloned().collect();
+    let current = common.from_cluster && contexts.is_empty();
+    let clusters = contexts.into_iter().map(Some).chain(current.then_some(None)).map(cluster);
+    let flags: Vec<settings::Source> = folders.chain(clusters).collect();
+    let mut all = Vec::new();
+    for written in from().filter(is_snapshot) {
+        all.extend(replayed(written, access).map_err(|failure| vec![failure])?);
     }
-    all
+    let named = if flags.is_empty() && all.is_empty() { &settings.sources } else { &flags };
+    if named.is_empty() && all.is_empty() {
+        let name = Arc::from("repository");
+        return Ok(vec![Source { name, place: SourcePlace::Repository, kinds: None, namespaces: None }]);
+    }
+    let mut failures = Vec::new();
+    for source in named {
+        match opened(source, settings, outside, runtime) {
+            Ok(source) => all.push(source),
+            Err(failure) => failures.push(failure),
+        }
+    }
+    if failures.is_empty() { Ok(all) } else { Err(failures) }
 }
 
-fn source(from: &settings::Source) -> Option<Source> {
-    match from {
-        settings::Source::Path { path, kinds, namespaces } => Some(Source {
-            name: from.name().into(),
-            place: SourcePlace::Folder(shown(&path.path), path.path.clone()),
-            kinds: kinds.clone(),
-            namespaces: namespaces.clone(),
-        }),
-        // Refused before.
-        settings::Source::Cluster { .. } => None,
+/// The clusters of a snapshot, as they were. Nothing is written on the word of the past.
+fn replayed(written: &str, access: Access) -> Result<Vec<Source>, Failure> {
+    let path = Path::new(written);
+    if access == Access::Write {
+        let cause = "it is a snapshot: a decision is replayed from it, and nothing is written";
+        return Err(Failure::input("snapshot", cause)
+            .at(At::file(shown(path)))
+            .hint("expedite plan, explain and get read it"));
     }
+    let parts = snapshot::read(&Folder::new(shown(path), path))?;
+    let source = |part: snapshot::Part| Source {
+        name: part.source,
+        place: SourcePlace::Snapshot(Arc::new(part.fetched)),
+        kinds: None,
+        namespaces: None,
+    };
+    Ok(parts.into_iter().map(source).collect())
+}
+
+fn opened(
+    from: &settings::Source,
+    settings: &Settings,
+    outside: &Outside,
+    runtime: &Runtime,
+) -> Result<Source, Failure> {
+    let (place, kinds, namespaces) = match from {
+        settings::Source::Path { path, kinds, namespaces } => {
+            (SourcePlace::Folder(shown(&path.path), path.path.clone()), kinds, namespaces)
+        }
+        settings::Source::Cluster { context, namespaces, selector, kinds, applications } => {
+            let access = cluster::Access {
+                environment: outside.environment.clone(),
+                working: outside.working.clone(),
+                account: cluster::SERVICE_ACCOUNT.into(),
+                timeout: None,
+            };
+            let connection = runtime.block_on(access.connect(context.as_deref()))?;
+            let selection = Selection {
+                kinds: kinds.clone(),
+                namespaces: namespaces.clone(),
+                selector: selector.clone(),
+                argocd: applications.then(|| settings.argocd.namespace.clone()),
+            };
+            (SourcePlace::Cluster(Arc::new(Cluster::new(connection, selection))), kinds, namespaces)
+        }
+    };
+    let (kinds, namespaces) = (kinds.clone(), namespaces.clone());
+    Ok(Source { name: from.name().into(), place, kinds, namespaces })
 }
 
 /// A path as a message names it, without `./` inside.

@@ -45,6 +45,19 @@ impl Environment {
         }
     }
 
+    /// Whether `no_proxy` (or `NO_PROXY`) names this host: itself, a domain above it, or `*`.
+    #[must_use]
+    pub fn bypasses_proxy(&self, host: &str) -> bool {
+        self.get("no_proxy").or_else(|| self.get("NO_PROXY")).is_some_and(|list| {
+            list.split([',', ' ']).map(|e| e.trim().trim_start_matches("*.").trim_start_matches('.')).any(
+                |e| {
+                    let e = e.split_once(':').map_or(e, |(e, _)| e);
+                    e == "*" || (!e.is_empty() && (host == e || host.ends_with(&format!(".{e}"))))
+                },
+            )
+        })
+    }
+
     /// Every variable, for a child process.
     pub fn iter(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
         self.0.iter().map(|(k, v)| (k.as_os_str(), v.as_os_str()))

@@ -381,13 +381,7 @@ fn client(
 /// host.
 fn proxy(url: &Url, config: &Config, environment: &Environment) -> Option<(String, String)> {
     let host = url.host_str()?;
-    let exempt = environment.get("no_proxy").or_else(|| environment.get("NO_PROXY")).is_some_and(|list| {
-        list.split([',', ' ']).map(|e| e.trim().trim_start_matches("*.").trim_start_matches('.')).any(|e| {
-            let e = e.split_once(':').map_or(e, |(e, _)| e);
-            e == "*" || (!e.is_empty() && (host == e || host.ends_with(&format!(".{e}"))))
-        })
-    });
-    if exempt {
+    if environment.bypasses_proxy(host) {
         return None;
     }
     if let Some(set) = config.for_url("http", url, "proxy") {

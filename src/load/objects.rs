@@ -3,7 +3,7 @@
 use crate::error::Failure;
 use crate::files::Files;
 use crate::load::check::{self, Report};
-use crate::load::strict;
+use crate::load::{strict, without_line};
 use crate::model::approval::Approval;
 use crate::model::cluster::Cluster;
 use crate::model::environment::Environment;
@@ -14,7 +14,7 @@ use crate::model::naming::{API_VERSION, GROUP};
 use crate::model::order::Order;
 use crate::model::preparation::Preparation;
 use crate::model::serving::Serving;
-use crate::model::world::{Holds, Loaded, Origin, Problem, SourceState, World};
+use crate::model::world::{Holds, Loaded, Origin, Problem, SourceState, World, is_cluster};
 use crate::yaml::node::{Node, Value};
 use crate::yaml::parse::Document;
 use crate::yaml::spelling::misspelt;
@@ -71,6 +71,19 @@ pub struct Reading {
 }
 
 impl Reading {
+    /// Takes lines and columns out of the problems from number `first` on: they came from no file.
+    pub fn without_lines(&mut self, first: usize) {
+        for (failure, _) in self.problems.iter_mut().skip(first) {
+            *failure = without_line(failure.clone());
+        }
+    }
+
+    /// How many problems there are so far.
+    #[must_use]
+    pub fn problems(&self) -> usize {
+        self.problems.len()
+    }
+
     /// Adds a problem.
     pub fn problem(&mut self, failure: Failure, holds: Holds) {
         self.problems.push((failure, Bears::Holds(holds)));
@@ -103,7 +116,7 @@ impl Reading {
             file: place.file.clone(),
             document: place.document,
             item,
-            line: node.at.line,
+            line: if is_cluster(&place.source) { 0 } else { node.at.line },
         };
         match kind.and_then(|k| k.strip_suffix("List")) {
             Some("") => return self.list(node, errors, place, filter, None),

@@ -4,10 +4,10 @@
 //! did not exist, for then its owner's opt-in would be passed over.
 
 use crate::error::{At, Failure, Kind};
-use crate::load::damage;
 use crate::load::objects::Reading;
+use crate::load::{damage, without_line};
 use crate::model::application::Application;
-use crate::model::world::{Holds, Loaded, Origin};
+use crate::model::world::{Holds, Loaded, Origin, is_cluster};
 use crate::yaml::node::{Node, Value};
 use crate::yaml::{Error, de, parse};
 use std::collections::BTreeMap;
@@ -16,6 +16,8 @@ use std::sync::Arc;
 /// A dump of Applications.
 #[derive(Debug, Clone)]
 pub struct Observed {
+    /// As in [`Origin::source`]: `observed` for a dump.
+    pub source: Arc<str>,
     /// The file as a user would name it.
     pub file: Arc<str>,
     /// Its bytes, or why they could not be read.
@@ -24,14 +26,42 @@ pub struct Observed {
 
 type Applications = BTreeMap<(String, String), Loaded<Application>>;
 
-/// Adds the Applications of a dump to what was read.
-pub fn read(reading: &mut Reading, observed: &Observed) {
-    match applications(observed) {
-        Ok(found) => reading.world.applications.get_or_insert_default().extend(found),
-        Err(failures) => {
-            failures.into_iter().for_each(|failure| reading.problem(failure, Holds::Everything));
+/// Adds the Applications of every dump to what was read. One that cannot be read in full leaves nothing
+/// observed: half of what is there would look like all of it.
+pub fn read<'o>(reading: &mut Reading, all: impl IntoIterator<Item = &'o Observed>) {
+    let mut found: Option<Applications> = None;
+    let mut whole = true;
+    for observed in all {
+        let mut failures = match applications(observed) {
+            Ok(more) => join(found.get_or_insert_default(), more),
+            Err(failures) => failures,
+        };
+        whole &= failures.is_empty();
+        if is_cluster(&observed.source) {
+            failures = failures.into_iter().map(without_line).collect();
+        }
+        failures.into_iter().for_each(|failure| reading.problem(failure, Holds::Everything));
+    }
+    reading.world.applications = found.filter(|_| whole);
+}
+
+/// Two Argo CDs with an Application of one name: which one is meant cannot be told.
+fn join(found: &mut Applications, more: Applications) -> Vec<Failure> {
+    let mut failures = Vec::new();
+    for (key, application) in more {
+        match found.get(&key) {
+            Some(first) => {
+                let cause = format!("is also at {}; one Application has one place", first.origin.at());
+                let failure =
+                    Failure::input("seen-twice", cause).of(format!("Application {}/{}", key.0, key.1));
+                failures.push(failure.at(application.origin.at()));
+            }
+            None => {
+                found.insert(key, application);
+            }
         }
     }
+    failures
 }
 
 fn applications(observed: &Observed) -> Result<Applications, Vec<Failure>> {
@@ -60,11 +90,11 @@ fn applications(observed: &Observed) -> Result<Applications, Vec<Failure>> {
                 continue;
             }
             let origin = Origin {
-                source: "observed".into(),
+                source: observed.source.clone(),
                 file: observed.file.clone(),
                 document: document.index,
                 item: is_list.then(|| u32::try_from(index).unwrap_or(u32::MAX)),
-                line: item.at.line,
+                line: if is_cluster(&observed.source) { 0 } else { item.at.line },
             };
             match application(item) {
                 Ok((key, object)) => {

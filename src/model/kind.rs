@@ -48,6 +48,20 @@ impl Kind {
         }
     }
 
+    /// As an API server calls its list.
+    #[must_use]
+    pub fn plural(self) -> &'static str {
+        match self {
+            Self::Order => "orders",
+            Self::Preparation => "preparations",
+            Self::Approval => "approvals",
+            Self::Serving => "servings",
+            Self::Environment => "environments",
+            Self::Cluster => "clusters",
+            Self::Kitchen => "kitchens",
+        }
+    }
+
     /// The kind of this name.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

@@ -13,19 +13,29 @@ use crate::model::serving::Serving;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+/// Begins the name of every source that is an API server: there, an absent condition means "not Ready", and no
+/// object stands in a file.
+pub const CLUSTER: &str = "cluster:";
+
+/// Whether the source of this name is an API server.
+#[must_use]
+pub fn is_cluster(source: &str) -> bool {
+    source.starts_with(CLUSTER)
+}
+
 /// Where an object came from, kept symbolically.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
     /// The source's stable name (remembered in `Serving.status.deployed.source`): `path:<as written in the
     /// settings>`, `repository` or `cluster:<context>`.
     pub source: Arc<str>,
-    /// The file as a user would name it; `<kind>/<namespace>/<name>` for a cluster.
+    /// The file as a user would name it; `cluster <context>` for a cluster.
     pub file: Arc<str>,
     /// Which YAML document of the file, from 0.
     pub document: u32,
     /// Which item of a `List`, from 0.
     pub item: Option<u32>,
-    /// Line of the object's first key, from 1.
+    /// Line of the object's first key, from 1; 0 where there are no lines (a cluster).
     pub line: u32,
 }
 
@@ -33,7 +43,7 @@ impl Origin {
     /// The place of the whole object, for a message.
     #[must_use]
     pub fn at(&self) -> At {
-        At { file: self.file.to_string(), line: Some(self.line), column: None }
+        At { file: self.file.to_string(), line: (self.line > 0).then_some(self.line), column: None }
     }
 }
 

@@ -7,7 +7,7 @@ use crate::model::plan::{Plan, ServingPlan};
 use crate::model::preparation::Preparation;
 use crate::model::serving::{Queued, ServingStatus};
 use crate::model::time::Time;
-use crate::model::world::{GitOps, Loaded};
+use crate::model::world::{GitOps, Loaded, is_cluster};
 use crate::report::table::{Table, age};
 use std::collections::BTreeMap;
 
@@ -224,7 +224,7 @@ pub fn mode(order: &Order) -> Mode {
 /// sources, one meaning").
 #[must_use]
 pub fn ready(preparation: &Loaded<Preparation>) -> &'static str {
-    let cluster = preparation.origin.source.starts_with("cluster:");
+    let cluster = is_cluster(&preparation.origin.source);
     match Status::readiness(preparation.object.status.as_ref(), preparation.object.metadata.generation) {
         Readiness::Ready => "True",
         Readiness::NotReady(_) => "False",

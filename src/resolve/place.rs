@@ -6,7 +6,7 @@ use crate::model::environment::{Environment, EnvironmentPromotion, OnDelete};
 use crate::model::id::{ClusterName, EnvironmentName, Namespace};
 use crate::model::meta::{Readiness, Status};
 use crate::model::order::Order;
-use crate::model::world::{Loaded, Origin, World};
+use crate::model::world::{Loaded, Origin, World, is_cluster};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -186,7 +186,7 @@ fn place(
 
 /// Whether an object came from an API server, where an absent condition means "not Ready".
 pub(crate) fn from_cluster(origin: &Origin) -> bool {
-    origin.source.starts_with("cluster:")
+    is_cluster(&origin.source)
 }
 
 /// Whether the health of this Cluster counts; one whose object is missing does not.

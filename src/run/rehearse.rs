@@ -210,6 +210,7 @@ fn play(file: &Path, runtime: &tokio::runtime::Runtime) -> Result<Rehearsed, Fai
         })
         .collect();
     let observed = case.observed.as_ref().map(|path| Observed {
+        source: "observed".into(),
         file: path.as_str().into(),
         bytes: std::fs::read(beside(path)).map_err(|e| e.to_string()),
     });

@@ -2,6 +2,7 @@
 
 use super::section::Section;
 use super::{ArgoCd, Author, Evidence, FilePath, Limits, Location, Registry, Repository, Settings, Source};
+use crate::model::environment::Selector;
 use crate::model::id::Namespace;
 use crate::model::time::Span;
 use std::collections::BTreeMap;
@@ -96,7 +97,14 @@ fn sources(root: &mut Section<'_>, folders: &Folders) -> Vec<Source> {
                     context: cluster.take("context"),
                     namespaces: cluster.take("namespaces"),
                     selector: cluster.take("selector"),
+                    kinds: cluster.take("kinds"),
+                    applications: cluster.take("applications").unwrap_or(true),
                 };
+                if let Source::Cluster { selector: Some(text), .. } = &source
+                    && let Err(error) = Selector::parse(text)
+                {
+                    cluster.wrong("selector", error.to_string());
+                }
                 cluster.done();
                 Some(source)
             }

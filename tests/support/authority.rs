@@ -43,6 +43,9 @@ impl Authority {
 
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("ca.pem"), certificate.pem()).unwrap();
+        // For servers that are programs of their own.
+        std::fs::write(folder.path().join("server.pem"), signed.pem()).unwrap();
+        std::fs::write(folder.path().join("server.key"), server_key.serialize_pem()).unwrap();
         Self { folder, server }
     }
 

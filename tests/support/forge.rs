@@ -39,6 +39,11 @@ impl Renderer {
     /// An artifact that holds one ConfigMap with `text`, signed, with provenance that names `order`
     /// (`<namespace>/<name>`), in the layout of the repository of that name. Gives its digest.
     pub fn prepare(&self, registry: &Path, order: &str, text: &str) -> String {
+        self.prepare_at(registry, order, text, CREATED)
+    }
+
+    /// The same, built at this instant.
+    pub fn prepare_at(&self, registry: &Path, order: &str, text: &str, finished: &str) -> String {
         let layout = Layout::create(registry.join(order));
         let digest = artifact(&layout, text);
         let (namespace, name) = order.split_once('/').unwrap();
@@ -49,7 +54,7 @@ impl Renderer {
                 "externalParameters": {"order": {"namespace": namespace, "name": name}},
                 "resolvedDependencies": [],
             },
-            "runDetails": {"builder": {"id": "https://ci.shop.example/renderer"}, "metadata": {"finishedOn": CREATED}},
+            "runDetails": {"builder": {"id": "https://ci.shop.example/renderer"}, "metadata": {"finishedOn": finished}},
         });
         self.attest(&layout, &digest, "https://slsa.dev/provenance/v1", provenance);
         digest

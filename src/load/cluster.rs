@@ -1,0 +1,213 @@
+//! A Kubernetes API server as a source: its lists, fetched whole, as files in memory.
+//!
+//! What was fetched goes through the same door as a folder's files, so that one object means one thing
+//! wherever it is read. Nothing is decided about an object here. Secrets are never asked for, nothing is
+//! written, and one list that could not be read to its end makes the source incomplete.
+
+pub mod connect;
+mod kept;
+mod list;
+pub mod snapshot;
+
+use crate::files::{Entry, EntryKind, Files, Unreadable};
+use crate::load::observed::Observed;
+use crate::model::id::Namespace;
+use crate::model::kind::Kind;
+use crate::model::naming::GROUP;
+use connect::Connection;
+use list::{Lists, Missing};
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+/// In the order in which they are listed: what could hold a promotion comes last, so that nothing of it is
+/// older than what it is about.
+const KINDS: [Kind; 7] = [
+    Kind::Order,
+    Kind::Preparation,
+    Kind::Serving,
+    Kind::Cluster,
+    Kind::Environment,
+    Kind::Kitchen,
+    Kind::Approval,
+];
+
+/// What is read of a cluster.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Selection {
+    /// Only these kinds, each of which must be there; `None`: all, of which Orders and Preparations must be.
+    pub kinds: Option<BTreeSet<Kind>>,
+    /// Namespaced kinds are listed in these; `None`: in all at once.
+    pub namespaces: Option<BTreeSet<Namespace>>,
+    /// Label selector for Orders, as `kubectl -l` takes it.
+    pub selector: Option<String>,
+    /// Argo CD's namespace, whose Applications are observed; `None`: they are not.
+    pub argocd: Option<Namespace>,
+}
+
+/// A cluster to read.
+pub struct Cluster {
+    connection: Connection,
+    selection: Selection,
+}
+
+impl fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Cluster").field(&self.connection.name).field(&self.selection).finish()
+    }
+}
+
+impl Cluster {
+    /// What `selection` names, through `connection`.
+    #[must_use]
+    pub fn new(connection: Connection, selection: Selection) -> Self {
+        Self { connection, selection }
+    }
+
+    /// As messages name it: `cluster <context>`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.connection.name
+    }
+
+    /// Lists everything, page by page. What cannot be read is in [`Fetched`], too.
+    #[must_use]
+    pub fn fetch(&self, runtime: &tokio::runtime::Runtime) -> Fetched {
+        let mut fetched = Fetched { name: self.connection.name.clone(), ..Fetched::default() };
+        runtime.block_on(async {
+            let mut ours = Lists::new(&self.connection.client, GROUP).await;
+            for kind in KINDS {
+                self.objects(kind, &mut ours, &mut fetched).await;
+            }
+            if let Some(namespace) = &self.selection.argocd {
+                let mut argo = Lists::new(&self.connection.client, "argoproj.io").await;
+                fetched.applications = match argo.list("applications", Some(namespace), None).await {
+                    Ok(items) => Some(Ok(items.iter().map(kept::application).collect())),
+                    // Argo CD runs elsewhere.
+                    Err((_, Missing::Kind)) => None,
+                    Err((_, Missing::Unread(why))) => Some(Err(why)),
+                };
+            }
+        });
+        fetched
+    }
+
+    async fn objects(&self, kind: Kind, lists: &mut Lists<'_>, fetched: &mut Fetched) {
+        let wanted = self.selection.kinds.as_ref().map(|kinds| kinds.contains(&kind));
+        if wanted == Some(false) {
+            return;
+        }
+        let required = wanted == Some(true) || matches!(kind, Kind::Order | Kind::Preparation);
+        let selector = self.selection.selector.as_deref().filter(|_| kind == Kind::Order);
+        let each: Vec<Option<&Namespace>> = match &self.selection.namespaces {
+            Some(namespaces) if kind.is_namespaced() => namespaces.iter().map(Some).collect(),
+            Some(_) | None => vec![None],
+        };
+        for namespace in each {
+            let (items, missing) = match lists.list(kind.plural(), namespace, selector).await {
+                Ok(items) => (items, None),
+                Err((items, missing)) => (items, Some(missing)),
+            };
+            items.into_iter().for_each(|item| fetched.keep(kind, item));
+            match missing {
+                Some(Missing::Unread(why)) => fetched.lost(why),
+                Some(Missing::Kind) if required => fetched.lost(format!(
+                    "does not serve {}.{GROUP} in v1alpha1; are the CustomResourceDefinitions installed?",
+                    kind.plural()
+                )),
+                Some(Missing::Kind) | None => {}
+            }
+        }
+    }
+}
+
+/// What a cluster gave, as files: one object each.
+#[derive(Debug, Clone, Default)]
+pub struct Fetched {
+    name: String,
+    files: BTreeMap<String, Value>,
+    lost: Vec<Unreadable>,
+    /// `None`: nobody asked, or the cluster has no Argo CD.
+    applications: Option<Result<Vec<Value>, String>>,
+}
+
+impl Fetched {
+    fn keep(&mut self, kind: Kind, item: Value) {
+        let object = kept::object(kind, item);
+        let text = |key: &str| object.pointer(key).and_then(Value::as_str).map(segment);
+        let name = text("/metadata/name").unwrap_or_else(|| "unnamed".to_owned());
+        let mut path = match text("/metadata/namespace") {
+            Some(namespace) => format!("{}/{namespace}/{name}", kind.plural()),
+            None => format!("{}/{name}", kind.plural()),
+        };
+        // Two of one name are an error that the loader says; none may vanish here.
+        while self.files.contains_key(&format!("{path}.yaml")) {
+            path.push('~');
+        }
+        self.files.insert(format!("{path}.yaml"), object);
+    }
+
+    fn lost(&mut self, why: String) {
+        self.lost.push(Unreadable { path: String::new(), why });
+    }
+
+    /// Its Applications, as a dump of them from `source`; `None` where there is no Argo CD, or nobody asked.
+    #[must_use]
+    pub fn observed(&self, source: &Arc<str>) -> Option<Observed> {
+        let list = |items: &Vec<Value>| json!({"kind": "List", "items": items}).to_string().into_bytes();
+        let bytes = self.applications.as_ref()?.as_ref().map(list).map_err(|why| format!("of it, {why}"));
+        Some(Observed { source: source.clone(), file: self.name.as_str().into(), bytes })
+    }
+
+    /// As messages name the cluster: `cluster <context>`.
+    #[must_use]
+    pub fn called(&self) -> &str {
+        &self.name
+    }
+
+    /// Every object by its path, in order.
+    #[must_use]
+    pub fn objects(&self) -> &BTreeMap<String, Value> {
+        &self.files
+    }
+
+    /// The Applications that were read, in order of their names.
+    #[must_use]
+    pub fn applications(&self) -> Option<&[Value]> {
+        self.applications.as_ref()?.as_ref().ok().map(Vec::as_slice)
+    }
+
+    /// Why it is not whole, where it is not.
+    pub fn failures(&self) -> impl Iterator<Item = &str> {
+        let observation = self.applications.as_ref().and_then(|a| a.as_ref().err());
+        self.lost.iter().map(|lost| &lost.why).chain(observation).map(String::as_str)
+    }
+}
+
+/// A name as a part of a path: an API server's own names stay what they are.
+fn segment(name: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
+    let name: String = name.chars().map(|c| if plain(c) { c } else { '_' }).collect();
+    match name.strip_prefix('.') {
+        Some(rest) => format!("_{rest}"),
+        None => name,
+    }
+}
+
+impl Files for Fetched {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn walk(&self, prefix: &str) -> (Vec<Entry>, Vec<Unreadable>) {
+        let entry = |path: &String| Entry { path: path.clone(), kind: EntryKind::File, id: None };
+        let below = self.files.keys().filter(|path| path.starts_with(prefix));
+        (below.map(entry).collect(), self.lost.clone())
+    }
+
+    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable> {
+        // JSON is YAML.
+        Ok(self.files.get(path).map(|object| object.to_string().into_bytes()))
+    }
+}

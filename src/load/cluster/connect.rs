@@ -1,0 +1,212 @@
+//! Who asks which API server: a kubeconfig's context, or the service account of the Pod this runs in.
+
+use crate::error::{At, Failure};
+use crate::git::Environment;
+use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+/// Where a Pod finds its service account.
+pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// Longest wait for a connection.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// Longest wait for the next part of an answer.
+const ANSWER: Duration = Duration::from_secs(60);
+
+/// A client for one API server.
+#[derive(Clone)]
+pub struct Connection {
+    /// As messages name it: `cluster <context>`.
+    pub name: String,
+    /// Asks.
+    pub client: Client,
+}
+
+/// How to reach API servers.
+#[derive(Debug, Clone)]
+pub struct Access {
+    /// What `KUBECONFIG` and the home folder name.
+    pub environment: Environment,
+    /// Relative paths of `KUBECONFIG` start here.
+    pub working: PathBuf,
+    /// Folder of the service account ([`SERVICE_ACCOUNT`]).
+    pub account: PathBuf,
+    /// Longest wait for the next part of an answer; 60 s when absent.
+    pub timeout: Option<Duration>,
+}
+
+impl Access {
+    /// Prepares a client for `context` (`None`: the current one; without any kubeconfig, the cluster around
+    /// this Pod). Nothing is asked yet. Must be called within a tokio runtime.
+    ///
+    /// # Errors
+    /// There is no such context, no kubeconfig and no Pod, or a kubeconfig that does not read.
+    pub async fn connect(&self, context: Option<&str>) -> Result<Connection, Failure> {
+        let (name, mut config) = match (self.kubeconfig()?, context) {
+            (Some((kubeconfig, files)), context) => self.by_kubeconfig(kubeconfig, context, &files).await?,
+            (None, None) if self.environment.get("KUBERNETES_SERVICE_HOST").is_some() => self.around_pod()?,
+            (None, context) => {
+                let cause = "there is no kubeconfig, and this is no Pod with a service account";
+                let what = context.map_or("the cluster".to_owned(), |c| format!("cluster {c}"));
+                return Err(Failure::input("no-kubeconfig", cause)
+                    .of(what)
+                    .hint("set KUBECONFIG, or write ~/.kube/config"));
+            }
+        };
+        config.connect_timeout = Some(CONNECT);
+        config.read_timeout = Some(self.timeout.unwrap_or(ANSWER));
+        config.reset_reader_on_write = true;
+        let name = format!("cluster {name}");
+        let client = Client::try_from(config)
+            .map_err(|error| Failure::input("kubeconfig", reason(&error)).of(name.clone()))?;
+        Ok(Connection { name, client })
+    }
+
+    /// All files of `KUBECONFIG`, else `~/.kube/config` where it is there, with their names.
+    fn kubeconfig(&self) -> Result<Option<(Kubeconfig, String)>, Failure> {
+        let given = self.environment.path("KUBECONFIG");
+        let files: Vec<PathBuf> = match &given {
+            Some(list) => std::env::split_paths(list)
+                .filter(|path| !path.as_os_str().is_empty())
+                .map(|path| self.working.join(path))
+                .collect(),
+            None => {
+                let home = self.environment.home().map(|home| home.join(".kube/config"));
+                home.filter(|file| file.exists()).into_iter().collect()
+            }
+        };
+        let mut merged: Option<Kubeconfig> = None;
+        let shown: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
+        for (file, shown) in files.iter().zip(&shown) {
+            let wrong = |error: kube::config::KubeconfigError| {
+                Failure::input("kubeconfig", chain(&error)).of("the kubeconfig").at(At::file(shown.clone()))
+            };
+            let one = Kubeconfig::read_from(file).map_err(wrong)?;
+            merged = Some(match merged {
+                Some(before) => before.merge(one).map_err(wrong)?,
+                None => one,
+            });
+        }
+        Ok(merged.map(|kubeconfig| (kubeconfig, shown.join(", "))))
+    }
+
+    async fn by_kubeconfig(
+        &self,
+        kubeconfig: Kubeconfig,
+        context: Option<&str>,
+        files: &str,
+    ) -> Result<(String, Config), Failure> {
+        let at = || At::file(files.to_owned());
+        let Some(name) = context.map(str::to_owned).or_else(|| kubeconfig.current_context.clone()) else {
+            return Err(Failure::input("no-context", "it has no current context")
+                .of("the kubeconfig")
+                .at(at())
+                .hint("name one with --context"));
+        };
+        let Some(named) = kubeconfig.contexts.iter().find(|c| c.name == name) else {
+            let known: Vec<&str> = kubeconfig.contexts.iter().map(|c| c.name.as_str()).collect();
+            return Err(Failure::input("no-context", format!("it has no context {name}"))
+                .of("the kubeconfig")
+                .at(at())
+                .hint(format!("it has: {}", known.join(", "))));
+        };
+        let cluster = named.context.as_ref().map(|c| c.cluster.clone()).unwrap_or_default();
+        let own_proxy = kubeconfig.clusters.iter().find(|c| c.name == cluster).is_some_and(|c| {
+            c.cluster.as_ref().and_then(|c| c.proxy_url.as_ref()).is_some_and(|p| !p.is_empty())
+        });
+        let options = KubeConfigOptions { context: Some(name.clone()), ..KubeConfigOptions::default() };
+        let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| {
+            Failure::input("kubeconfig", chain(&error)).of(format!("context {name}")).at(at())
+        })?;
+        if !own_proxy {
+            // The crate would hold the proxy's own host against NO_PROXY.
+            config.proxy_url = match self.proxy(&config) {
+                Some((variable, proxy)) => {
+                    Some(proxy.parse().map_err(|_| Failure::input("proxy", "it is no URL").of(variable))?)
+                }
+                None => None,
+            };
+        }
+        Ok((name, config))
+    }
+
+    /// What HTTPS_PROXY names, unless NO_PROXY names the API server's host.
+    fn proxy(&self, config: &Config) -> Option<(&'static str, &str)> {
+        if config.cluster_url.scheme_str() != Some("https")
+            || self.environment.bypasses_proxy(config.cluster_url.host().unwrap_or_default())
+        {
+            return None;
+        }
+        ["https_proxy", "HTTPS_PROXY"].into_iter().find_map(|name| Some((name, self.environment.get(name)?)))
+    }
+
+    /// The service account of the Pod that this runs in.
+    fn around_pod(&self) -> Result<(String, Config), Failure> {
+        let wrong = |cause: String| Failure::input("service-account", cause).of("the Pod's service account");
+        let host = self.environment.get("KUBERNETES_SERVICE_HOST").unwrap_or_default();
+        let port = self.environment.get("KUBERNETES_SERVICE_PORT").unwrap_or("443");
+        let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        let url = format!("https://{host}:{port}");
+        let uri = url.parse().map_err(|_| wrong(format!("{url} is no address of an API server")))?;
+        let token = self.account.join("token");
+        for file in [&token, &self.account.join("ca.crt")] {
+            readable(file).map_err(&wrong)?;
+        }
+        let mut config = Config::new(uri);
+        config.root_cert_file = Some(self.account.join("ca.crt"));
+        config.auth_info = AuthInfo { token_file: Some(token.display().to_string()), ..AuthInfo::default() };
+        Ok(("in-cluster".to_owned(), config))
+    }
+}
+
+fn readable(file: &Path) -> Result<(), String> {
+    match std::fs::metadata(file) {
+        Ok(_) => Ok(()),
+        Err(error) => Err(format!("{}: {error}", file.display())),
+    }
+}
+
+/// What went wrong, without what a credential plugin was given or said on its standard output.
+pub fn reason(error: &kube::Error) -> String {
+    match error {
+        kube::Error::Api(status) => match status.message.trim() {
+            "" => format!("HTTP {} {}", status.code, status.reason),
+            message => format!("{message} (HTTP {})", status.code),
+        },
+        kube::Error::Auth(error) => credential(error),
+        kube::Error::Service(error) => match error.downcast_ref::<kube::client::AuthError>() {
+            Some(error) => credential(error),
+            None => chain(error.as_ref()),
+        },
+        other => chain(other),
+    }
+}
+
+fn credential(error: &kube::client::AuthError) -> String {
+    match error {
+        kube::client::AuthError::AuthExecRun { out, .. } => {
+            let said = String::from_utf8_lossy(&out.stderr);
+            let said = said.trim().lines().next_back().unwrap_or_default();
+            let colon = if said.is_empty() { "" } else { ": " };
+            format!("the credential plugin ended with {}{colon}{said}", out.status)
+        }
+        other => chain(other),
+    }
+}
+
+/// An error with its causes, each said once.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let said = inner.to_string();
+        if !text.contains(&said) {
+            text = format!("{text}: {said}");
+        }
+        cause = inner.source();
+    }
+    text
+}

@@ -1,0 +1,163 @@
+//! Lists of an API server: page by page, and whole or not at all.
+
+use super::connect::reason;
+use crate::model::id::Namespace;
+use kube::Client;
+use kube::api::ListParams;
+use kube::core::Request;
+use serde::Deserialize;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Objects that are asked for at once.
+const PAGE: u32 = 500;
+
+/// A server that never comes to an end with its pages is wrong.
+const PAGES: usize = 20_000;
+
+/// The version of every API that is read.
+const VERSION: &str = "v1alpha1";
+
+/// Why a list is missing, or not whole.
+pub enum Missing {
+    /// The server has no such kind.
+    Kind,
+    /// It could not be read to its end, and why.
+    Unread(String),
+}
+
+/// The lists of one API group.
+pub struct Lists<'c> {
+    client: &'c Client,
+    group: &'static str,
+    /// Plural names that the server says it serves; `None`: it does not tell.
+    served: Option<BTreeSet<String>>,
+}
+
+#[derive(Deserialize)]
+struct Resources {
+    resources: Vec<Resource>,
+}
+
+#[derive(Deserialize)]
+struct Resource {
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Page {
+    #[serde(default)]
+    metadata: PageMeta,
+    items: Vec<Value>,
+}
+
+#[derive(Default, Deserialize)]
+struct PageMeta {
+    #[serde(default, rename = "continue")]
+    next: Option<String>,
+}
+
+impl<'c> Lists<'c> {
+    /// Asks which kinds of `group` there are. A user without the right to a kind is told "forbidden" even
+    /// where it does not exist, so that the lists alone would not tell.
+    pub async fn new(client: &'c Client, group: &'static str) -> Self {
+        let discovered = match Request::new(format!("/apis/{group}/{VERSION}")).list(&ListParams::default()) {
+            Ok(request) => client.request_text(request).await,
+            Err(error) => Err(kube::Error::BuildRequest(error)),
+        };
+        let served = match discovered {
+            Ok(text) => serde_json::from_str::<Resources>(&text)
+                .ok()
+                .map(|all| all.resources.into_iter().map(|resource| resource.name).collect()),
+            Err(kube::Error::Api(status)) if status.code == 404 => Some(BTreeSet::new()),
+            // Whatever it is, the lists meet it again and say it.
+            Err(_) => None,
+        };
+        Self { client, group, served }
+    }
+
+    /// Lists the kind with this plural name. A continuation that expired starts it over, once.
+    ///
+    /// # Errors
+    /// The kind is not there, or the list could not be read to its end: then with what was read of it.
+    pub async fn list(
+        &mut self,
+        plural: &str,
+        namespace: Option<&Namespace>,
+        selector: Option<&str>,
+    ) -> Result<Vec<Value>, (Vec<Value>, Missing)> {
+        if self.served.as_ref().is_some_and(|served| !served.contains(plural)) {
+            return Err((Vec::new(), Missing::Kind));
+        }
+        let place = namespace.map(|n| format!("namespaces/{n}/")).unwrap_or_default();
+        let request = Request::new(format!("/apis/{}/{VERSION}/{place}{plural}", self.group));
+        let mut again = true;
+        loop {
+            let mut items = Vec::new();
+            match self.pages(&request, selector, &mut items).await {
+                Ok(()) => return Ok(items),
+                Err(Stopped::Expired) if again => again = false,
+                Err(Stopped::Failed(kube::Error::Api(status))) if status.code == 404 && items.is_empty() => {
+                    return Err((items, Missing::Kind));
+                }
+                Err(stopped) => {
+                    let why = match stopped {
+                        Stopped::Expired => "its continuation expired twice (410 Gone)".to_owned(),
+                        Stopped::Failed(error) => reason(&error),
+                        Stopped::Odd(why) => why,
+                    };
+                    let place = namespace.map(|n| format!(" in namespace {n}")).unwrap_or_default();
+                    let why = format!("the list of {plural}{place} cannot be read: {why}");
+                    return Err((items, Missing::Unread(why)));
+                }
+            }
+        }
+    }
+
+    async fn pages(
+        &self,
+        request: &Request,
+        selector: Option<&str>,
+        items: &mut Vec<Value>,
+    ) -> Result<(), Stopped> {
+        let mut next: Option<String> = None;
+        for _ in 0..PAGES {
+            let mut parameters = ListParams::default().limit(PAGE);
+            if let Some(selector) = selector {
+                parameters = parameters.labels(selector);
+            }
+            if let Some(token) = &next {
+                parameters = parameters.continue_token(token);
+            }
+            let request =
+                request.list(&parameters).map_err(|e| Stopped::Failed(kube::Error::BuildRequest(e)))?;
+            let text = self.client.request_text(request).await.map_err(|error| match error {
+                kube::Error::Api(status) if status.code == 410 => Stopped::Expired,
+                error => Stopped::Failed(error),
+            })?;
+            let page: Page = serde_json::from_str(&text)
+                .map_err(|error| Stopped::Odd(format!("the server answered with no list: {error}")))?;
+            items.extend(page.items);
+            match page.metadata.next.filter(|token| !token.is_empty()) {
+                None => return Ok(()),
+                Some(token) if next.as_ref() == Some(&token) => {
+                    return Err(Stopped::Odd(
+                        "the server gives the same continuation again and again".into(),
+                    ));
+                }
+                Some(token) => next = Some(token),
+            }
+        }
+        Err(Stopped::Odd(format!("the server gives more than {PAGES} pages")))
+    }
+}
+
+/// Why a list was not read to its end.
+enum Stopped {
+    /// The continuation is too old.
+    Expired,
+    /// The request failed.
+    Failed(kube::Error),
+    /// The answer is not what an API server answers.
+    Odd(String),
+}

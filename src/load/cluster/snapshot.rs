@@ -1,0 +1,121 @@
+//! What clusters gave, as a folder of files and back: a decision can be made again from it, without them.
+//!
+//! Each object is a file of its own at a path that follows from its name, so that two snapshots differ where
+//! the clusters did. `snapshot.yaml` says which folder was which source; what is read back means exactly what
+//! it meant when it came from the cluster.
+
+use super::Fetched;
+use crate::error::{At, Failure};
+use crate::files::{EntryKind, Files};
+use crate::load::{damage, file_name};
+use crate::model::world::CLUSTER;
+use crate::yaml::{de, emit, parse};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// The file that makes a folder a snapshot.
+pub const FILE: &str = "snapshot.yaml";
+
+/// One source of a snapshot.
+#[derive(Debug, Clone)]
+pub struct Part {
+    /// As Servings remember it: `cluster:<context>`.
+    pub source: Arc<str>,
+    /// What it gave.
+    pub fetched: Fetched,
+}
+
+/// The snapshot's own words.
+#[derive(Deserialize)]
+struct Written {
+    sources: Vec<WrittenSource>,
+}
+
+#[derive(Deserialize)]
+struct WrittenSource {
+    source: String,
+    name: String,
+    folder: String,
+    applications: bool,
+}
+
+/// The files of a snapshot, by their paths below its folder.
+#[must_use]
+pub fn files(parts: &[Part]) -> BTreeMap<String, String> {
+    let mut files = BTreeMap::new();
+    let mut folders = BTreeSet::new();
+    let mut sources = Vec::new();
+    for Part { source, fetched } in parts {
+        let mut folder = super::segment(fetched.name.trim_start_matches("cluster "));
+        while !folders.insert(folder.clone()) {
+            folder.push('~');
+        }
+        sources.push(json!({
+            "source": **source,
+            "name": fetched.name,
+            "folder": folder,
+            "applications": fetched.applications().is_some(),
+        }));
+        for (path, object) in &fetched.files {
+            files.insert(format!("{folder}/{path}"), emit::document(object));
+        }
+        for application in fetched.applications().unwrap_or_default() {
+            let part = |pointer: &str| {
+                application.pointer(pointer).and_then(Value::as_str).map_or("unnamed".into(), super::segment)
+            };
+            let path = format!("{}/{}", part("/metadata/namespace"), part("/metadata/name"));
+            files.insert(format!("{folder}/applications/{path}.yaml"), emit::document(application));
+        }
+    }
+    files.insert(FILE.to_owned(), emit::document(&json!({"sources": sources})));
+    files
+}
+
+/// Reads a snapshot back.
+///
+/// # Errors
+/// A file of it is gone or wrong: a snapshot is read whole or not at all.
+pub fn read(folder: &dyn Files) -> Result<Vec<Part>, Failure> {
+    let unread = |path: &str, why: String| {
+        Failure::input("snapshot", why).of("the snapshot").at(At::file(file_name(&folder.name(), path)))
+    };
+    let one = |path: &str| -> Result<crate::yaml::node::Node, Failure> {
+        let bytes = folder.read(path).map_err(|lost| unread(&lost.path, lost.why))?;
+        let bytes = bytes.ok_or_else(|| unread(path, "is not there".into()))?;
+        let text = damage::sound(&bytes).and_then(parse::one);
+        text.map_err(|error| error.failure(&file_name(&folder.name(), path)).of("the snapshot"))
+    };
+    let marker: Written = de::from_node(&one(FILE)?, &mut Vec::new())
+        .map_err(|error| error.failure(&file_name(&folder.name(), FILE)).of("the snapshot"))?;
+    let mut parts = Vec::with_capacity(marker.sources.len());
+    for WrittenSource { source, name, folder: below, applications } in marker.sources {
+        if !source.starts_with(CLUSTER) {
+            return Err(unread(FILE, format!("{source:?} is no source that was a cluster")));
+        }
+        let mut fetched =
+            Fetched { name, applications: applications.then(|| Ok(Vec::new())), ..Fetched::default() };
+        let (entries, lost) = folder.walk(&below);
+        if let Some(lost) = lost.into_iter().next() {
+            return Err(unread(&lost.path, lost.why));
+        }
+        for entry in entries.iter().filter(|entry| entry.kind == EntryKind::File) {
+            let Some(path) = entry.path.strip_prefix(&below).and_then(|rest| rest.strip_prefix('/')) else {
+                continue;
+            };
+            let object = one(&entry.path)?.to_json();
+            match (path.starts_with("applications/"), &mut fetched.applications) {
+                (true, Some(Ok(all))) => all.push(object),
+                (true, Some(Err(_)) | None) => {
+                    return Err(unread(&entry.path, "is there, though no Argo CD was".into()));
+                }
+                (false, _) => {
+                    fetched.files.insert(path.to_owned(), object);
+                }
+            }
+        }
+        parts.push(Part { source: source.into(), fetched });
+    }
+    Ok(parts)
+}

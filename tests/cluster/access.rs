@@ -1,0 +1,104 @@
+//! Who asks: kubeconfigs, contexts, credential plugins, service accounts, proxies.
+
+use crate::stubserver::{Answer, Stub, ours, page};
+use crate::*;
+use std::os::unix::fs::PermissionsExt as _;
+
+fn stub() -> Stub {
+    Stub::start(|request| match request.path.strip_prefix("/apis/delivery.kokumi.dev/v1alpha1") {
+        Some("") => Answer::Json(200, ours()),
+        Some("/orders") => page(&[order("shop", "podinfo")], ""),
+        Some(_) => page(&[], ""),
+        None => Answer::Text(404, "404 page not found".into()),
+    })
+}
+
+/// A kubeconfig for the stub with one user.
+fn kubeconfig(stub: &Stub, user: &Value) -> String {
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "one",
+        "clusters": [{"name": "c", "cluster": {"server": stub.url()}}],
+        "contexts": [{"name": "one", "context": {"cluster": "c", "user": "u"}}],
+        "users": [{"name": "u", "user": user}],
+    })
+    .to_string()
+}
+
+fn said(access: &Access, context: Option<&str>) -> Result<World, String> {
+    let runtime = runtime();
+    let connection = runtime.block_on(access.connect(context)).map_err(|f| {
+        let hints = f.hints.join("; ");
+        format!("{f} | {hints}")
+    })?;
+    Ok(read(&Cluster::new(connection, Selection::default()).fetch(&runtime)))
+}
+
+#[test]
+fn a_credential_plugin_is_run_and_what_it_prints_is_never_shown() {
+    let stub = stub();
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = folder.path().join("plugin.sh");
+    std::fs::write(
+        &plugin,
+        "#!/bin/sh\nif [ \"$1\" = fail ]; then echo s3cret; echo log in first >&2; exit 3; fi\n\
+         echo '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\"status\":{\"token\":\"from-plugin\"}}'\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&plugin, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let user = |args: &[&str]| {
+        json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "./plugin.sh", "args": args,
+            "interactiveMode": "Never"}})
+    };
+    let file = folder.path().join("config");
+    std::fs::write(&file, kubeconfig(&stub, &user(&[]))).unwrap();
+    let world = said(&access_by(&file), None).unwrap();
+    assert_eq!((world.orders.len(), problems(&world)), (1, Vec::new()));
+    assert!(stub.seen().iter().all(|r| r.authorization == "Bearer from-plugin"));
+
+    std::fs::write(&file, kubeconfig(&stub, &user(&["fail"]))).unwrap();
+    let all = match said(&access_by(&file), None) {
+        Ok(world) => {
+            assert!(!world.sources[0].whole);
+            problems(&world).join("\n")
+        }
+        Err(text) => text,
+    };
+    assert!(all.contains("log in first"), "{all}");
+    assert!(!all.contains("s3cret"), "{all}");
+}
+
+#[test]
+fn a_context_that_is_not_there_is_named_beside_those_that_are() {
+    let stub = stub();
+    let folder = tempfile::tempdir().unwrap();
+    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+    std::fs::write(&first, kubeconfig(&stub, &json!({"token": "a"}))).unwrap();
+    std::fs::write(&second, kubeconfig(&stub, &json!({"token": "b"})).replace("\"one\"", "\"two\"")).unwrap();
+    let both = std::env::join_paths([&first, &second]).unwrap();
+    let access = Access { environment: Environment::new([("KUBECONFIG", both)]), ..access_by(&first) };
+    assert_eq!(said(&access, Some("two")).unwrap().orders.len(), 1);
+    let failure = said(&access, Some("three")).unwrap_err();
+    assert!(
+        failure.ends_with("/second: the kubeconfig: it has no context three | it has: one, two"),
+        "{failure}"
+    );
+    std::fs::write(&second, "clusters: 5\n").unwrap();
+    let failure = said(&access, Some("one")).unwrap_err();
+    assert!(failure.contains("/second: the kubeconfig: "), "a broken file is no reason to go on: {failure}");
+    let none = Access { environment: Environment::default(), ..access_by(&first) };
+    let failure = said(&none, None).unwrap_err();
+    assert!(failure.contains("there is no kubeconfig"), "{failure}");
+}
+
+#[test]
+fn a_pod_without_its_service_account_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let pod = [("KUBERNETES_SERVICE_HOST", "10.0.0.1"), ("KUBERNETES_SERVICE_PORT", "443")];
+    let access = Access {
+        environment: Environment::new(pod),
+        account: folder.path().to_owned(),
+        ..access_by(&folder.path().join("none"))
+    };
+    let failure = said(&access, None).unwrap_err();
+    assert!(failure.contains("the Pod's service account: ") && failure.contains("/token: "), "{failure}");
+}

@@ -1,0 +1,188 @@
+//! A real API server: both generations of the API, least rights, thousands of objects, and its death.
+
+use crate::apiserver::{ADMIN, ApiServer};
+use crate::stubserver::{Answer, Stub};
+use crate::*;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+/// The server's kubeconfig, in a file.
+fn kubeconfig(server: &ApiServer, folder: &tempfile::TempDir) -> PathBuf {
+    let file = folder.path().join("kubeconfig");
+    std::fs::write(&file, server.kubeconfig(ADMIN)).unwrap();
+    file
+}
+
+/// The rights of a reader.
+fn reader() -> Value {
+    json!([
+        {"apiGroups": ["delivery.kokumi.dev"], "resources": ["*"], "verbs": ["list"]},
+        {"apiGroups": ["argoproj.io"], "resources": ["applications"], "verbs": ["list"]},
+    ])
+}
+
+#[test]
+fn an_installation_of_august_2026_is_read_with_the_right_to_list() {
+    let Some(server) = ApiServer::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = kubeconfig(&server, &folder);
+    assert_eq!(server.get("/version")["gitVersion"], "v1.36.1");
+
+    // Nothing of ours is there yet.
+    let world = read(&fetch(&file, ADMIN, Selection::default()));
+    let missing = problems(&world);
+    assert_eq!(missing.len(), 2, "{missing:?}");
+    assert!(missing[0].contains("does not serve orders.delivery.kokumi.dev in v1alpha1"), "{missing:?}");
+    assert!(!world.sources[0].whole);
+
+    server.define_published();
+    for namespace in ["shop", "shop-dev"] {
+        server.namespace(namespace);
+        server.create(&order(namespace, "podinfo"));
+        server.create(&preparation(namespace, "podinfo", 1));
+    }
+    let mut pending = preparation("shop", "podinfo", 2);
+    pending.as_object_mut().unwrap().remove("status");
+    server.create(&pending);
+    let world = read(&fetch(&file, ADMIN, in_namespaces(&["shop", "shop-dev"])));
+    assert_eq!(problems(&world), Vec::<String>::new());
+    assert_eq!((world.orders.len(), world.preparations.len()), (2, 3));
+    assert!(world.applications.is_none(), "no Argo CD runs here");
+    let ready = |name: &str| {
+        let found = world.preparations.iter().find(|((n, p), _)| n.as_str() == "shop" && p.as_str() == name);
+        expedite::resolve::preparation_ready(found.unwrap().1)
+    };
+    assert_eq!(ready("podinfo-00001"), Ok(()));
+    assert_eq!(ready("podinfo-00002"), Err("it has no Ready condition".into()), "nobody rendered it yet");
+
+    // Rights on one namespace only: the other is not taken as empty.
+    server.grant("expedite", "reader", &reader(), Some("shop"));
+    let shared =
+        json!([{"apiGroups": ["delivery.kokumi.dev"], "resources": ["kitchens"], "verbs": ["list"]}]);
+    server.grant("expedite", "shared", &shared, None);
+    let world = read(&fetch(&file, "expedite", in_namespaces(&["shop"])));
+    assert_eq!(problems(&world), Vec::<String>::new());
+    assert_eq!(world.orders.len(), 1);
+    assert!(world.sources[0].whole);
+    let world = read(&fetch(&file, "expedite", in_namespaces(&["shop", "shop-dev"])));
+    assert!(!world.sources[0].whole);
+    assert_eq!(world.orders.len(), 1);
+    let problems = problems(&world);
+    assert!(
+        problems
+            .iter()
+            .all(|p| p.contains("in namespace shop-dev cannot be read") && p.contains("(HTTP 403)")),
+        "{problems:?}"
+    );
+    assert_eq!(problems.len(), 3, "Orders, Preparations, Servings: {problems:?}");
+    let world = read(&fetch(&file, "bob", Selection::default()));
+    assert!(world.orders.is_empty() && !world.sources[0].whole, "no rights at all");
+}
+
+#[test]
+fn five_thousand_objects_are_read_whole_or_not_at_all() {
+    let Some(server) = ApiServer::start() else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let file = kubeconfig(&server, &folder);
+    define_ours(&server);
+    server.namespace("shop");
+    server.create(&order("shop", "podinfo"));
+    let next = std::sync::atomic::AtomicUsize::new(0);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                loop {
+                    let number = next.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
+                    if number >= 5000 {
+                        return;
+                    }
+                    let mut object = preparation("shop", "podinfo", number);
+                    object.as_object_mut().unwrap().remove("status");
+                    object["metadata"].as_object_mut().unwrap().remove("managedFields");
+                    server.create(&object);
+                }
+            });
+        }
+    });
+    let fetched = fetch(&file, ADMIN, Selection::default());
+    let world = read(&fetched);
+    assert_eq!(problems(&world), Vec::<String>::new());
+    assert_eq!(world.preparations.len(), 5000);
+    let text = fetched.objects().values().next().unwrap().to_string();
+    assert!(!text.contains("managedFields"), "{text}");
+
+    // What was written is seen by the next list, whatever the watch cache has heard of by then.
+    for number in 5000..5020 {
+        let mut object = preparation("shop", "podinfo", number);
+        object["metadata"].as_object_mut().unwrap().remove("managedFields");
+        server.create(&object);
+        let world = read(&fetch(&file, ADMIN, in_namespaces(&["shop"])));
+        assert_eq!(world.preparations.len(), number + 1);
+    }
+
+    // It dies after two pages of ten.
+    let server = Mutex::new(server);
+    let stub = Stub::start(move |request| {
+        let mut server = server.lock().unwrap();
+        let Some((status, body)) = server.try_send(ADMIN, &request.target) else {
+            return Answer::Cut(json!({"gone": true}));
+        };
+        let left = body["metadata"]["remainingItemCount"].as_u64();
+        if request.path.ends_with("/preparations") && left.is_some_and(|left| left < 4100) {
+            server.stop();
+            return Answer::Cut(body);
+        }
+        match body {
+            Value::String(text) => Answer::Text(status, text),
+            body => Answer::Json(status, body),
+        }
+    });
+    std::fs::write(
+        &file,
+        apiserver::kubeconfig(&stub.url(), Path::new("x"), ADMIN)
+            .replace(",\"certificate-authority\":\"x\"", ""),
+    )
+    .unwrap();
+    let world = read(&fetch(&file, ADMIN, Selection::default()));
+    assert!(!world.sources[0].whole);
+    assert!(world.preparations.len() < 5000, "{}", world.preparations.len());
+    let problems = problems(&world);
+    assert!(
+        problems[0].starts_with("cluster admin: the list of preparations cannot be read: "),
+        "{problems:?}"
+    );
+    assert!(problems.iter().all(|p| p.ends_with("[holds everything]")), "{problems:?}");
+}
+
+#[test]
+fn the_service_account_of_a_pod_is_used() {
+    let Some(server) = ApiServer::start() else { return };
+    define_ours(&server);
+    server.namespace("shop");
+    server.create(&order("shop", "podinfo"));
+    server.create(&json!({"apiVersion": "v1", "kind": "ServiceAccount",
+        "metadata": {"name": "expedite", "namespace": "shop"}}));
+    server.grant("system:serviceaccount:shop:expedite", "reader", &reader(), None);
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {}});
+    let (status, answer) = server.send(
+        ADMIN,
+        "POST",
+        "/api/v1/namespaces/shop/serviceaccounts/expedite/token",
+        Some(("application/json", &request)),
+    );
+    assert_eq!(status, 201, "{answer}");
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("token"), answer["status"]["token"].as_str().unwrap()).unwrap();
+    std::fs::copy(server.ca_file(), folder.path().join("ca.crt")).unwrap();
+    let (host, port) = server.url.strip_prefix("https://").unwrap().split_once(':').unwrap();
+    let access = Access {
+        environment: Environment::new([("KUBERNETES_SERVICE_HOST", host), ("KUBERNETES_SERVICE_PORT", port)]),
+        account: folder.path().to_owned(),
+        ..access_by(&folder.path().join("none"))
+    };
+    let runtime = runtime();
+    let connection = runtime.block_on(access.connect(None)).unwrap();
+    assert_eq!(connection.name, "cluster in-cluster");
+    let world = read(&Cluster::new(connection, Selection::default()).fetch(&runtime));
+    assert_eq!((world.orders.len(), problems(&world)), (1, Vec::new()));
+}
