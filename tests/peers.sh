@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs the real programs that tests run against, into a cache folder: cosign 3 and 2, oras, crane and
-# our own registry and kube-apiserver with Go; docker-registry, etcd, sshd, nginx and a few more through apt. Versions are pinned,
+# Installs the real programs that tests run against, into a cache folder: cosign 3 and 2, oras, crane, our own
+# registry, kube-apiserver and Argo CD with Go; docker-registry, etcd, redis, sshd, nginx and a few more
+# through apt. Versions are pinned,
 # a second run finds everything there.
 #
 # usage: tests/peers.sh
@@ -38,6 +39,7 @@ wanted=(
     fcgiwrap:fcgiwrap
     strace:strace
     etcd-server:etcd
+    redis-server:redis-server
     jq:jq
     git:git
 )
@@ -74,7 +76,7 @@ fi
 # --- Go programs ---
 
 if ! command -v go >/dev/null; then
-    for file in cosign3 cosign2 oras crane refreg kube-apiserver; do
+    for file in cosign3 cosign2 oras crane refreg kube-apiserver argocd; do
         [ -x "$bin/$file" ] || lacking "Go is missing, and with it $file (https://go.dev/dl/)"
     done
     exit 0
@@ -104,17 +106,27 @@ go_program crane github.com/google/go-containerregistry cmd/crane v0.22.1
 go_program cosign3 github.com/sigstore/cosign/v3 cmd/cosign v3.1.3
 go_program cosign2 github.com/sigstore/cosign/v2 cmd/cosign v2.6.5
 
-# Ours: built again when its sources change.
-sources=$(cat "$here"/peers/refreg/{main.go,go.mod,go.sum} | sha256sum)
-if [ ! -x "$bin/refreg" ] || [ "$(cat "$bin/.refreg" 2>/dev/null)" != "$sources" ]; then
-    say "building refreg"
-    if (cd "$here/peers/refreg" && go build -trimpath -ldflags '-s -w' -o "$bin/refreg.new" . </dev/null >&2); then
-        mv "$bin/refreg.new" "$bin/refreg"
-        printf '%s\n' "$sources" >"$bin/.refreg"
-    else
-        lacking "refreg does not build"
+# go_module NAME PACKAGE: from the module in peers/NAME, built again when its files change.
+go_module() {
+    local name=$1 package=$2 start=$SECONDS sources
+    sources=$(cat "$here/peers/$name"/* | sha256sum)
+    if [ -x "$bin/$name" ] && [ "$(cat "$bin/.$name" 2>/dev/null)" = "$sources" ]; then
+        return
     fi
-fi
+    say "building $name"
+    if (cd "$here/peers/$name" \
+        && go build -trimpath -ldflags '-s -w' -o "$bin/$name.new" "$package" </dev/null >&2); then
+        mv "$bin/$name.new" "$bin/$name"
+        printf '%s\n' "$sources" >"$bin/.$name"
+        say "built $name in $((SECONDS - start)) s"
+    else
+        lacking "$name does not build"
+    fi
+}
+
+go_module refreg .
+# Argo CD cannot be installed by name either; what its go.mod replaces is replaced in ours.
+go_module argocd github.com/argoproj/argo-cd/v3/cmd
 
 # The API server: a module of its own, since k8s.io/kubernetes cannot be installed by name (its go.mod
 # replaces its own parts). Clients parse its version, which Kubernetes' own build sets by the linker.
