@@ -7,6 +7,7 @@
 #![allow(dead_code)]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+use expedite::evidence::archive::{ABOUT, Archive};
 use expedite::evidence::artifact;
 use expedite::evidence::envelope::{self, IN_TOTO, pae};
 use expedite::evidence::keys::KeyRing;
@@ -17,6 +18,7 @@ use expedite::evidence::simple_signing;
 use expedite::evidence::statement;
 use expedite::model::id::{Artifact, Digest, OciRepository, OrderRef};
 use expedite::model::kitchen::{KitchenSpec, Role, TrustedKey};
+use expedite::run::verify::about::About;
 use p256::ecdsa::signature::Verifier as _;
 use p256::pkcs8::DecodePublicKey as _;
 use serde_json::Value;
@@ -168,4 +170,13 @@ pub fn layer(bytes: &[u8]) -> bool {
     let cap = 1 << 20;
     let [plain, gzip] = artifact::LAYER_TYPES else { panic!("two types are known here") };
     artifact::unpacks(plain, bytes, cap).is_ok() || artifact::unpacks(gzip, bytes, cap).is_ok()
+}
+
+/// An evidence bundle: what is taken is exactly what would be written of it.
+pub fn archive(bytes: &[u8]) -> bool {
+    let Ok(archive) = Archive::read(&mut &bytes[..]) else { return false };
+    let mut again = Vec::new();
+    archive.write(&mut again).unwrap();
+    assert_eq!(again, bytes);
+    About::read(archive.file(ABOUT).unwrap()).is_ok()
 }

@@ -102,3 +102,7 @@ fn scan() {
 fn layer() {
     run("layer", checks::layer);
 }
+#[test]
+fn archive() {
+    run("archive", checks::archive);
+}

@@ -3,10 +3,14 @@
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
+#[path = "support/authority.rs"]
+mod authority;
 #[path = "support/forge.rs"]
 mod forge;
 #[path = "support/harness.rs"]
 mod harness;
+#[path = "support/hostile.rs"]
+mod hostile;
 #[path = "support/layout.rs"]
 mod layout;
 #[path = "support/peers.rs"]
@@ -20,8 +24,10 @@ mod bench;
 mod bundles;
 #[path = "verify/claims.rs"]
 mod claims;
-#[path = "verify/hostile.rs"]
-mod hostile;
+#[path = "verify/faults.rs"]
+mod faults;
+#[path = "verify/tampered.rs"]
+mod tampered;
 #[path = "verify/registries.rs"]
 mod registries;
 #[path = "verify/shop.rs"]

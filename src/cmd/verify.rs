@@ -7,7 +7,7 @@ use crate::cmd::shown;
 use crate::error::{Failure, Kind};
 use crate::model::id::{Artifact, OrderRef};
 use crate::model::kitchen::KitchenSpec;
-use crate::model::verification::{ClaimReport, Outcome, Verification};
+use crate::model::verification::{ClaimReport, Outcome, Verification, Whose};
 use crate::report::{self, Output, json_v1};
 use crate::run;
 use crate::run::verify::bundle::{self, Bundle, Judged, Target};
@@ -156,5 +156,10 @@ fn lacking(verification: &Verification, claim: &ClaimReport) -> Option<Failure> 
         Outcome::Unread => (Kind::Unread, "unread"),
     };
     let cause = format!("{}: {}", claim.title(), claim.says);
-    Some(Failure::new(kind, code, cause).of(format!("artifact {}", verification.artifact)))
+    let failure = Failure::new(kind, code, cause).of(format!("artifact {}", verification.artifact));
+    let nobody = verification.trust.whose == Whose::Own && verification.trust.origin.is_none();
+    Some(match nobody && claim.outcome() == Outcome::Missing {
+        true => failure.hint("no Kitchen was read: name the folder that says whom you trust with --from"),
+        false => failure,
+    })
 }

@@ -176,6 +176,23 @@ fn an_auditor_needs_a_folder_with_a_kitchen_and_nothing_else() {
     let said = auditor.expedite(&own[..own.len() - 2]);
     said.exits(1);
     auditor.expedite(&[&own[..own.len() - 2], &["--bundled-trust"]].concat()).ok();
+    // One on a server is not asked: that would be a network.
+    let said =
+        auditor.expedite(&[&own[..own.len() - 2], &["--repo", "https://git.example/gitops.git"]].concat());
+    said.exits(64);
+    assert!(
+        said.stderr.contains("no network is used here") && said.stderr.contains("--from"),
+        "{}",
+        said.stderr
+    );
+    // One on this machine is read as it stands.
+    auditor.git(&["init", "-q", "gitops"]);
+    auditor.write("gitops/kitchen.yaml", bench.place.read("objects/kitchen.yaml"));
+    auditor.git(&["-C", "gitops", "add", "."]);
+    auditor.git(&["-C", "gitops", "commit", "-qm", "trust"]);
+    let said = auditor.expedite(&[&own[..own.len() - 2], &["--repo", "gitops", "-o", "json"]].concat());
+    said.ok();
+    assert!(json(&said)["trust"]["origin"].as_str().unwrap().contains("kitchen.yaml:1"), "{}", said.stdout);
 }
 
 #[test]

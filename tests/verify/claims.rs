@@ -216,3 +216,23 @@ fn foreign_text_cannot_steer_the_terminal() {
     assert!(!said.stdout.contains('\u{1b}'), "{}", said.stdout);
     assert!(said.stdout.contains("ann \\u{1b}[2Jroot"), "{}", said.stdout);
 }
+
+#[test]
+fn a_seal_that_the_serving_remembers_is_not_absent() {
+    let bench = Bench::bare();
+    says(&result(&bench, &[], 5), "approvals", "Missing", "");
+    bench.place.git(&["init", "-q", "--bare", "gitops.git"]);
+    bench.place.git(&["clone", "-q", "gitops.git", "checkout"]);
+    bench.place.write(
+        "checkout/servings/shop/podinfo.yaml",
+        "apiVersion: delivery.kokumi.dev/v1alpha1\nkind: Serving\nmetadata: {name: podinfo, namespace: shop}\nspec: {orderName: podinfo, preparationName: podinfo-1}\nstatus:\n  approval: {preparationName: podinfo-1, sealedTime: \"2026-02-09T10:00:00Z\"}\n",
+    );
+    bench.place.git(&["-C", "checkout", "add", "."]);
+    bench.place.git(&["-C", "checkout", "commit", "-qm", "sealed"]);
+    bench.place.git(&["-C", "checkout", "push", "-q", "origin", "HEAD:main"]);
+    let found = result(&bench, &[], 5);
+    says(&found, "approvals", "Unread", "the votes were sealed at 2026-02-09T10:00:00Z");
+    // It is there again.
+    bench.attach(APPROVAL, bench::seal("Approved", "2026-02-09T10:00:00Z", 2));
+    says(&result(&bench, &[], 5), "approvals", "Proven", "");
+}
