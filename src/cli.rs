@@ -127,6 +127,21 @@ pub struct Common {
     pub no_progress: bool,
 }
 
+impl Common {
+    /// Whether the flags name a cluster to read.
+    #[must_use]
+    pub fn reads_cluster(&self) -> bool {
+        self.contexts().next().is_some()
+    }
+
+    /// The contexts that the flags name; `None` is the current one, or the cluster around this Pod.
+    pub fn contexts(&self) -> impl Iterator<Item = Option<&str>> {
+        let named = || self.context.iter().map(String::as_str).filter(|context| !context.is_empty());
+        let current = self.from_cluster && named().next().is_none();
+        named().map(Some).chain(current.then_some(None))
+    }
+}
+
 const INPUTS: &str = "What is read";
 const SCOPE: &str = "What is written (never what is read)";
 const SIGN: &str = "Signing";

@@ -31,6 +31,8 @@ pub fn run(common: &Common, args: &Init, outside: &Outside, output: &mut Output)
         ("url", quoted(url.as_deref().unwrap_or(NO_URL))),
         ("include", quoted(include)),
         ("registry", quoted(&args.registry)),
+        ("observation", observation(common)),
+        ("sources", sources(common)),
         ("registry_url", quoted(&format!("oci://{}", args.registry))),
     ];
     let mut files = vec![
@@ -59,6 +61,32 @@ pub fn run(common: &Common, args: &Init, outside: &Outside, output: &mut Output)
     }
     output.result(&fill(include_str!("init/secret.yaml"), &values));
     Ok(())
+}
+
+/// Whoever reads a cluster sees its Applications: what nobody has observed is held then.
+fn observation(common: &Common) -> String {
+    if common.reads_cluster() {
+        "  requireObservation: true        # hold what nobody has observed".to_owned()
+    } else {
+        "#  requireObservation: false      # true: hold what nobody has observed".to_owned()
+    }
+}
+
+/// The sources that the flags name, as settings.
+fn sources(common: &Common) -> String {
+    if !common.reads_cluster() {
+        return "#sources:\n#- path: ./objects\n#- cluster: {context: prod, namespaces: [shop]}   # {}: the current context, all \
+                namespaces; applications: false where another one runs Argo CD"
+            .to_owned();
+    }
+    let mut text = "sources:".to_owned();
+    for context in common.contexts() {
+        match context {
+            Some(context) => text += &format!("\n- cluster: {{context: {}}}", quoted(context)),
+            None => text += "\n- cluster: {}",
+        }
+    }
+    text
 }
 
 /// The checkout that is written into.

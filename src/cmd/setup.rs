@@ -462,9 +462,7 @@ fn sources(
         kinds: None,
         applications: true,
     };
-    let contexts: Vec<String> = common.context.iter().filter(|c| !c.is_empty()).cloned().collect();
-    let current = common.from_cluster && contexts.is_empty();
-    let clusters = contexts.into_iter().map(Some).chain(current.then_some(None)).map(cluster);
+    let clusters = common.contexts().map(|context| cluster(context.map(str::to_owned)));
     let flags: Vec<settings::Source> = folders.chain(clusters).collect();
     let mut all = Vec::new();
     for written in from().filter(is_snapshot) {
@@ -477,7 +475,7 @@ fn sources(
     }
     let mut failures = Vec::new();
     for source in named {
-        match opened(source, settings, outside, runtime) {
+        match opened(source, settings, outside, access, runtime) {
             Ok(source) => all.push(source),
             Err(failure) => failures.push(failure),
         }
@@ -508,11 +506,21 @@ fn opened(
     from: &settings::Source,
     settings: &Settings,
     outside: &Outside,
+    access: Access,
     runtime: &Runtime,
 ) -> Result<Source, Failure> {
     let (place, kinds, namespaces) = match from {
         settings::Source::Path { path, kinds, namespaces } => {
             (SourcePlace::Folder(shown(&path.path), path.path.clone()), kinds, namespaces)
+        }
+        settings::Source::Cluster { .. } if access.is_local() => {
+            return Err(Failure::new(
+                Kind::Usage,
+                "needs-network",
+                "it is a cluster, and no network is used here",
+            )
+            .of(format!("source {}", from.name()))
+            .hint("name a folder that holds your Kitchen with --from"));
         }
         settings::Source::Cluster { context, namespaces, selector, kinds, applications } => {
             let access = cluster::Access {

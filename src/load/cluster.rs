@@ -126,7 +126,8 @@ impl Cluster {
 #[derive(Debug, Clone, Default)]
 pub struct Fetched {
     name: String,
-    files: BTreeMap<String, Value>,
+    /// JSON by path: text takes less room than trees, and a fleet has tens of thousands.
+    files: BTreeMap<String, String>,
     lost: Vec<Unreadable>,
     /// `None`: nobody asked, or the cluster has no Argo CD.
     applications: Option<Result<Vec<Value>, String>>,
@@ -145,7 +146,7 @@ impl Fetched {
         while self.files.contains_key(&format!("{path}.yaml")) {
             path.push('~');
         }
-        self.files.insert(format!("{path}.yaml"), object);
+        self.files.insert(format!("{path}.yaml"), object.to_string());
     }
 
     fn lost(&mut self, why: String) {
@@ -166,9 +167,9 @@ impl Fetched {
         &self.name
     }
 
-    /// Every object by its path, in order.
+    /// Every object by its path, in order, as JSON.
     #[must_use]
-    pub fn objects(&self) -> &BTreeMap<String, Value> {
+    pub fn objects(&self) -> &BTreeMap<String, String> {
         &self.files
     }
 
@@ -208,6 +209,6 @@ impl Files for Fetched {
 
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable> {
         // JSON is YAML.
-        Ok(self.files.get(path).map(|object| object.to_string().into_bytes()))
+        Ok(self.files.get(path).map(|object| object.clone().into_bytes()))
     }
 }

@@ -102,3 +102,28 @@ fn a_pod_without_its_service_account_says_so() {
     let failure = said(&access, None).unwrap_err();
     assert!(failure.contains("the Pod's service account: ") && failure.contains("/token: "), "{failure}");
 }
+
+#[test]
+fn init_writes_the_clusters_that_the_flags_name() {
+    let place = harness::Place::new();
+    place.git(&["init", "-q", "one"]);
+    place
+        .expedite(&["init", "--repo", "one", "--from-cluster", "--context", "prod", "--context", "argo"])
+        .ok();
+    let text = place.read("one/expedite.yaml");
+    assert!(
+        text.contains("sources:\n- cluster: {context: \"prod\"}\n- cluster: {context: \"argo\"}\n"),
+        "{text}"
+    );
+    assert!(text.contains("\n  requireObservation: true "), "what nobody observed is held: {text}");
+    // They are settings: reading them gets as far as the kubeconfig.
+    let said = place.expedite(&["plan", "--repo", "one"]);
+    said.exits(1);
+    assert!(said.stderr.contains("cluster prod: there is no kubeconfig"), "{}", said.stderr);
+    place.git(&["init", "-q", "two"]);
+    place.expedite(&["init", "--repo", "two", "--from-cluster"]).ok();
+    assert!(place.read("two/expedite.yaml").contains("sources:\n- cluster: {}\n"));
+    let said = place.expedite(&["snapshot", "out", "--repo", "two", "--from", "two"]);
+    said.exits(64);
+    assert!(said.stderr.contains("no source is a cluster"), "{}", said.stderr);
+}

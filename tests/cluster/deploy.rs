@@ -60,6 +60,9 @@ fn installed() -> Option<(ApiServer, Place, Renderer)> {
     );
     place.set("EXPEDITE_KEY", keys.join("test-job.key").to_str().unwrap());
     place.set("COSIGN_PASSWORD", "");
+    // A proxy that nobody is, past which NO_PROXY leads.
+    place.set("HTTPS_PROXY", "http://127.0.0.1:9");
+    place.set("NO_PROXY", "localhost,127.0.0.1");
     place.write("kubeconfig", server.kubeconfig("expedite"));
     place.set("KUBECONFIG", place.path("kubeconfig").to_str().unwrap());
     place.write(

@@ -2,6 +2,7 @@
 
 use crate::stubserver::{Answer, Request, Stub, failure, ours, page};
 use crate::*;
+use expedite::model::kind::Kind;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 const GROUP: &str = "/apis/delivery.kokumi.dev/v1alpha1";
@@ -19,6 +20,11 @@ fn from_stub(preparations: impl Fn(&Request) -> Answer + Send + Sync + 'static) 
 }
 
 fn fetch_from(stub: &Stub, timeout: Duration) -> Fetched {
+    let argocd = Some(Namespace::parse("argocd").unwrap());
+    select_from(stub, timeout, Selection { argocd, ..Selection::default() })
+}
+
+fn select_from(stub: &Stub, timeout: Duration, selection: Selection) -> Fetched {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("kubeconfig");
     std::fs::write(
@@ -27,8 +33,6 @@ fn fetch_from(stub: &Stub, timeout: Duration) -> Fetched {
             .replace(",\"certificate-authority\":\"ca.pem\"", ""),
     )
     .unwrap();
-    let argocd = Some(Namespace::parse("argocd").unwrap());
-    let selection = Selection { argocd, ..Selection::default() };
     let runtime = runtime();
     let access = Access { timeout: Some(timeout), ..access_by(&file) };
     let connection = runtime.block_on(access.connect(None)).unwrap();
@@ -215,4 +219,77 @@ fn applications_that_may_not_be_listed_are_not_taken_as_absent() {
     );
     assert!(world.applications.is_none());
     assert!(whole(&world), "its objects were all read");
+}
+
+#[test]
+fn only_what_is_selected_is_asked_for() {
+    let stub = Stub::start(|request| match request.path.strip_prefix(GROUP) {
+        Some("") => Answer::Json(200, ours()),
+        Some(_) => page(&[], ""),
+        None => Answer::Text(404, "404 page not found".into()),
+    });
+    let selection = Selection {
+        kinds: Some([Kind::Order, Kind::Kitchen].into()),
+        selector: Some("team in (web,api)".into()),
+        ..in_namespaces(&["shop", "shop-dev"])
+    };
+    let selection = Selection { argocd: None, ..selection };
+    let fetched = select_from(&stub, Duration::from_secs(20), selection);
+    assert_eq!(fetched.failures().count(), 0);
+    let asked: Vec<String> = stub.seen().iter().map(|r| r.target.replace(GROUP, "")).collect();
+    let selector = "labelSelector=team+in+%28web%2Capi%29";
+    assert_eq!(
+        asked,
+        [
+            "?".to_owned(),
+            format!("/namespaces/shop/orders?&{selector}&limit=500"),
+            format!("/namespaces/shop-dev/orders?&{selector}&limit=500"),
+            "/kitchens?&limit=500".to_owned(),
+        ]
+    );
+}
+
+#[test]
+fn a_kind_that_was_asked_for_by_name_must_be_there() {
+    let stub = Stub::start(|_| Answer::Text(404, "404 page not found".into()));
+    let kinds = Some([Kind::Approval].into());
+    let fetched = select_from(&stub, Duration::from_secs(20), Selection { kinds, ..Selection::default() });
+    let why: Vec<&str> = fetched.failures().collect();
+    assert!(why.len() == 1 && why[0].starts_with("does not serve approvals.delivery.kokumi.dev"), "{why:?}");
+}
+
+/// A cluster with Argo CD and this Application.
+fn with_application(namespace: &str, name: &str) -> Stub {
+    let application = json!({"metadata": {"name": name, "namespace": namespace}});
+    Stub::start(move |request| match request.path.as_str() {
+        "/apis/argoproj.io/v1alpha1" => Answer::Json(200, json!({"resources": [{"name": "applications"}]})),
+        "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications" => {
+            page(std::slice::from_ref(&application), "")
+        }
+        _ => Answer::Text(404, "404 page not found".into()),
+    })
+}
+
+#[test]
+fn objects_may_stand_in_one_cluster_and_argo_cd_in_another() {
+    let (objects, _stub) = from_stub(|_| page(&[preparation("shop", "podinfo", 1)], ""));
+    let argo: Vec<Stub> = [("argocd", "a"), ("argocd", "b"), ("argocd", "a")]
+        .map(|(ns, name)| with_application(ns, name))
+        .into();
+    let selection = Selection { kinds: Some([].into()), ..in_namespaces(&[]) };
+    let seen: Vec<Fetched> =
+        argo.iter().map(|stub| select_from(stub, Duration::from_secs(20), selection.clone())).collect();
+    let source: Arc<str> = "cluster:objects".into();
+    let input = || Input { name: source.clone(), files: &objects, kinds: None, namespaces: None, skip: &[] };
+    let observed = |n: usize| seen[n].observed(&format!("cluster:{n}").into()).unwrap();
+    let both = world(&[input()], &[observed(0), observed(1)]);
+    assert_eq!((both.orders.len(), both.applications.unwrap().len()), (1, 2));
+    let twice = world(&[input()], &[observed(0), observed(2)]);
+    assert_eq!(
+        problems(&twice),
+        [
+            "cluster ann: Application argocd/a: is also at cluster ann; one Application has one place [holds everything]"
+        ]
+    );
+    assert!(twice.applications.is_none(), "which of the two is meant cannot be told");
 }

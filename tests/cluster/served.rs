@@ -41,6 +41,13 @@ fn an_installation_of_august_2026_is_read_with_the_right_to_list() {
         server.create(&order(namespace, "podinfo"));
         server.create(&preparation(namespace, "podinfo", 1));
     }
+    let api = "delivery.kokumi.dev/v1alpha1";
+    server.create(
+        &json!({"apiVersion": api, "kind": "Kitchen", "metadata": {"name": "default", "namespace": "shop"},
+        "spec": {"adminUser": {"enabled": true, "username": "admin"}}}),
+    );
+    server.create(&json!({"apiVersion": api, "kind": "Serving", "metadata": {"name": "podinfo", "namespace": "shop"},
+        "spec": {"orderName": "podinfo", "preparationName": "podinfo-00001", "preparationPolicy": {"type": "Manual"}}}));
     let mut pending = preparation("shop", "podinfo", 2);
     pending.as_object_mut().unwrap().remove("status");
     server.create(&pending);
@@ -48,6 +55,7 @@ fn an_installation_of_august_2026_is_read_with_the_right_to_list() {
     assert_eq!(problems(&world), Vec::<String>::new());
     assert_eq!((world.orders.len(), world.preparations.len()), (2, 3));
     assert!(world.applications.is_none(), "no Argo CD runs here");
+    assert!(world.kitchen.is_some() && world.stray_servings.len() == 1);
     let ready = |name: &str| {
         let found = world.preparations.iter().find(|((n, p), _)| n.as_str() == "shop" && p.as_str() == name);
         expedite::resolve::preparation_ready(found.unwrap().1)
@@ -108,7 +116,7 @@ fn five_thousand_objects_are_read_whole_or_not_at_all() {
     let world = read(&fetched);
     assert_eq!(problems(&world), Vec::<String>::new());
     assert_eq!(world.preparations.len(), 5000);
-    let text = fetched.objects().values().next().unwrap().to_string();
+    let text = fetched.objects().values().next().unwrap();
     assert!(!text.contains("managedFields"), "{text}");
 
     // What was written is seen by the next list, whatever the watch cache has heard of by then.

@@ -59,7 +59,8 @@ pub fn files(parts: &[Part]) -> BTreeMap<String, String> {
             "applications": fetched.applications().is_some(),
         }));
         for (path, object) in &fetched.files {
-            files.insert(format!("{folder}/{path}"), emit::document(object));
+            let object = serde_json::from_str(object).expect("it was written as JSON when it was fetched");
+            files.insert(format!("{folder}/{path}"), emit::document(&object));
         }
         for application in fetched.applications().unwrap_or_default() {
             let part = |pointer: &str| {
@@ -111,7 +112,7 @@ pub fn read(folder: &dyn Files) -> Result<Vec<Part>, Failure> {
                     return Err(unread(&entry.path, "is there, though no Argo CD was".into()));
                 }
                 (false, _) => {
-                    fetched.files.insert(path.to_owned(), object);
+                    fetched.files.insert(path.to_owned(), object.to_string());
                 }
             }
         }
