@@ -1,6 +1,7 @@
 //! One file per verb: flags → settings → `run` → report. No decision is made here.
 
 mod approve;
+mod base;
 mod diff;
 mod explain;
 mod get;

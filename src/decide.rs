@@ -10,6 +10,7 @@ pub mod intent;
 pub mod open;
 pub mod removal;
 pub mod status;
+pub mod weakened;
 pub mod verification;
 
 use crate::error::Failure;

@@ -2,6 +2,7 @@
 //! that moved are read again and decided again. This is the table of contents; every stage's own file knows the rest.
 
 pub mod attach;
+pub mod base;
 pub mod contents;
 pub mod intend;
 pub mod message;
@@ -21,7 +22,7 @@ use crate::evidence::keys::KeyRing;
 use crate::evidence::registry::Registries;
 use crate::files::Files as _;
 use crate::gates::{self, Context};
-use crate::git::{Repository, Snapshot};
+use crate::git::{Below, Repository, Snapshot};
 use crate::load::cluster::{Cluster, Fetched};
 use crate::load::folder::Folder;
 use crate::load::{self, Input, OURS, Observed};
@@ -60,7 +61,10 @@ impl Source {
     pub fn is_repository(&self) -> bool {
         match self.place {
             SourcePlace::Repository => true,
-            SourcePlace::Folder(..) | SourcePlace::Cluster(_) | SourcePlace::Snapshot(_) => false,
+            SourcePlace::Folder(..)
+            | SourcePlace::Commit(_)
+            | SourcePlace::Cluster(_)
+            | SourcePlace::Snapshot(_) => false,
         }
     }
 }
@@ -70,6 +74,8 @@ impl Source {
 pub enum SourcePlace {
     /// A folder (or one file): its name for messages, and its path.
     Folder(String, PathBuf),
+    /// The same folder as it is at a commit.
+    Commit(Arc<Below>),
     /// The GitOps repository itself, at the commit that decisions are made on.
     Repository,
     /// An API server.
@@ -177,7 +183,18 @@ pub fn decide(
     known: &mut Known,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Decided, Failure> {
-    let Read { snapshot, mut gitops, world } = read(setup, progress)?;
+    let read = read(setup, progress)?;
+    decide_on(setup, read, known, progress)
+}
+
+/// Decides and renders on what was read.
+fn decide_on(
+    setup: &Setup<'_>,
+    read: Read,
+    known: &mut Known,
+    progress: &mut dyn FnMut(&str),
+) -> Result<Decided, Failure> {
+    let Read { snapshot, mut gitops, world } = read;
     let mut cases = resolve::cases(&world, &gitops, &setup.argocd_namespace);
     let ring = KeyRing::read(world.kitchen.as_ref().map_or(&KitchenSpec::default(), |k| &k.object.spec));
     let context = Context {
@@ -224,6 +241,7 @@ fn world(setup: &Setup<'_>, snapshot: &Snapshot, progress: &mut dyn FnMut(&str))
             name: source.name.clone(),
             files: match opened {
                 Open::Folder(folder) => folder,
+                Open::Commit(below) => &**below,
                 Open::Cluster(fetched) => &**fetched,
                 Open::Repository => snapshot,
             },
@@ -231,7 +249,7 @@ fn world(setup: &Setup<'_>, snapshot: &Snapshot, progress: &mut dyn FnMut(&str))
             namespaces: source.namespaces.clone(),
             skip: match opened {
                 Open::Repository => OURS,
-                Open::Folder(_) | Open::Cluster(_) => &[],
+                Open::Folder(_) | Open::Commit(_) | Open::Cluster(_) => &[],
             },
         })
         .collect();
@@ -242,7 +260,7 @@ fn world(setup: &Setup<'_>, snapshot: &Snapshot, progress: &mut dyn FnMut(&str))
     });
     let live = setup.sources.iter().zip(&opened).filter_map(|(source, opened)| match opened {
         Open::Cluster(fetched) => fetched.observed(&source.name),
-        Open::Folder(_) | Open::Repository => None,
+        Open::Folder(_) | Open::Commit(_) | Open::Repository => None,
     });
     let observed: Vec<Observed> = dump.into_iter().chain(live).collect();
     load::world(&inputs, &observed)
@@ -251,6 +269,7 @@ fn world(setup: &Setup<'_>, snapshot: &Snapshot, progress: &mut dyn FnMut(&str))
 /// A source, ready to be read.
 enum Open {
     Folder(Folder),
+    Commit(Arc<Below>),
     Cluster(Arc<Fetched>),
     Repository,
 }
@@ -259,6 +278,7 @@ impl Open {
     fn new(source: &Source, setup: &Setup<'_>, progress: &mut dyn FnMut(&str)) -> Self {
         match &source.place {
             SourcePlace::Folder(name, path) => Self::Folder(Folder::new(name.clone(), path)),
+            SourcePlace::Commit(below) => Self::Commit(below.clone()),
             SourcePlace::Repository => Self::Repository,
             SourcePlace::Cluster(cluster) => {
                 progress(&format!("reading {}", cluster.name()));
@@ -272,17 +292,20 @@ impl Open {
 /// The bytes of a file that a message names, to find the line of a field.
 fn read_named(setup: &Setup<'_>, snapshot: &Snapshot, file: &str) -> Option<Vec<u8>> {
     for source in &setup.sources {
-        let (root, path) = match &source.place {
-            SourcePlace::Folder(name, path) => (name.clone(), Some(path)),
-            SourcePlace::Repository => (snapshot.name(), None),
+        let root = match &source.place {
+            SourcePlace::Folder(name, _) => name.clone(),
+            SourcePlace::Commit(below) => below.name(),
+            SourcePlace::Repository => snapshot.name(),
             SourcePlace::Cluster(_) | SourcePlace::Snapshot(_) => continue,
         };
         let Some(rest) = file.strip_prefix(root.as_str()) else { continue };
         let rest = rest.trim_start_matches('/');
-        let bytes = match path {
-            Some(path) if rest.is_empty() => std::fs::read(path).ok(),
-            Some(path) => std::fs::read(path.join(rest)).ok(),
-            None => snapshot.read(rest).ok().flatten(),
+        let bytes = match &source.place {
+            SourcePlace::Folder(_, path) if rest.is_empty() => std::fs::read(path).ok(),
+            SourcePlace::Folder(_, path) => std::fs::read(path.join(rest)).ok(),
+            SourcePlace::Commit(below) => below.read(rest).ok().flatten(),
+            SourcePlace::Repository => snapshot.read(rest).ok().flatten(),
+            SourcePlace::Cluster(_) | SourcePlace::Snapshot(_) => None,
         };
         if bytes.is_some() {
             return bytes;

@@ -3,8 +3,8 @@
 use crate::cli::{Common, Plan, PlanFormat};
 use crate::cmd::setup::{Access, Opened, Outside};
 use crate::cmd::shown::{self, Shown};
-use crate::cmd::{key, one};
-use crate::error::{Failure, Kind};
+use crate::cmd::{base, key, one};
+use crate::error::Failure;
 use crate::report::{Output, diff, github, json_v1, markdown, plan};
 use crate::run::{self, Known, signing};
 
@@ -18,19 +18,12 @@ pub fn run(
     outside: &Outside,
     output: &mut Output,
 ) -> Result<bool, Vec<Failure>> {
-    if args.base.is_some() {
-        let cause = "this build cannot compare with a base yet";
-        return Err(one(Failure::new(Kind::Usage, "unsupported", cause).of("--base")));
-    }
-    let opened = Opened::new(common, outside, Access::Read)?;
-    let setup = opened.setup(Access::Read, args.allow_removals);
-    let mut decided =
-        run::decide(&setup, &mut Known::default(), &mut |text| output.progress(text)).map_err(one)?;
-    let (key, lacks) = key::foreseen(common, &opened.settings, outside);
-    decided.plan.notices.extend(lacks);
-    decided.plan.notices.extend(key.and_then(|key| signing::untrusted(&key, &decided)));
+    let (opened, mut shown) = match &args.base {
+        Some(reference) => base::shown(common, args, reference, outside, output)?,
+        None => plain(common, args, outside, output)?,
+    };
     shown::details(&opened, output);
-    let mut shown = Shown::new(decided, None);
+    let setup = opened.setup(Access::Read, args.allow_removals);
     let looks = match args.output {
         PlanFormat::Markdown | PlanFormat::Diff => true,
         PlanFormat::Table | PlanFormat::Wide | PlanFormat::Json => output.style().summary.is_some(),
@@ -63,4 +56,22 @@ pub fn run(
         shown.expect(expected, output);
     }
     Ok(args.detailed_exitcode && !view.changes.is_empty())
+}
+
+/// The plan of all that is read.
+fn plain(
+    common: &Common,
+    args: &Plan,
+    outside: &Outside,
+    output: &mut Output,
+) -> Result<(Opened, Shown), Vec<Failure>> {
+    let opened = Opened::new(common, outside, Access::Read)?;
+    let setup = opened.setup(Access::Read, args.allow_removals);
+    let mut decided =
+        run::decide(&setup, &mut Known::default(), &mut |text| output.progress(text)).map_err(one)?;
+    drop(setup);
+    let (key, lacks) = key::foreseen(common, &opened.settings, outside);
+    decided.plan.notices.extend(lacks);
+    decided.plan.notices.extend(key.and_then(|key| signing::untrusted(&key, &decided)));
+    Ok((opened, Shown::new(decided, None)))
 }

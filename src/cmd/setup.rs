@@ -102,13 +102,21 @@ impl Opened {
     /// # Errors
     /// All that is wrong with the settings at once, or the first thing that cannot be opened.
     pub fn new(common: &Common, outside: &Outside, access: Access) -> Result<Self, Vec<Failure>> {
+        Self::with(settings(common, outside, access)?, common, outside, access)
+    }
+
+    /// Opens what the flags and these settings name.
+    ///
+    /// # Errors
+    /// What they ask for and this build cannot do, or the first thing that cannot be opened.
+    pub fn with(
+        settings: Settings,
+        common: &Common,
+        outside: &Outside,
+        access: Access,
+    ) -> Result<Self, Vec<Failure>> {
         let one = |failure| vec![failure];
-        let (flag, at_home) = target_of_flags(common, outside).map_err(one)?;
-        let settings = match given(common.config.as_deref()) {
-            Some(file) => Settings::read(Path::new(file), outside.environment.home().as_deref())?,
-            None if access.is_local() && matches!(at_home, Target::Url(_)) => Settings::default(),
-            None => at_home_settings(&at_home, common, outside)?,
-        };
+        let (flag, _) = target_of_flags(common, outside).map_err(one)?;
         let unsupported = unsupported(&settings, access);
         if !unsupported.is_empty() {
             return Err(unsupported);
@@ -214,7 +222,10 @@ impl Opened {
         match &found.place {
             SourcePlace::Folder(_, path) if path.is_dir() => Some(path.clone()),
             SourcePlace::Folder(_, path) => path.parent().map(Path::to_path_buf),
-            SourcePlace::Repository | SourcePlace::Cluster(_) | SourcePlace::Snapshot(_) => None,
+            SourcePlace::Commit(_)
+            | SourcePlace::Repository
+            | SourcePlace::Cluster(_)
+            | SourcePlace::Snapshot(_) => None,
         }
     }
 
@@ -230,6 +241,25 @@ impl Opened {
             }
         }
         parts
+    }
+
+    /// Folders and files on disk that objects are read from.
+    #[must_use]
+    pub fn source_paths(&self) -> Vec<PathBuf> {
+        let on_disk = |source: &Source| match &source.place {
+            SourcePlace::Folder(_, path) => Some(path.clone()),
+            SourcePlace::Commit(_)
+            | SourcePlace::Repository
+            | SourcePlace::Cluster(_)
+            | SourcePlace::Snapshot(_) => None,
+        };
+        self.sources.iter().filter_map(on_disk).collect()
+    }
+
+    /// Whether objects are read from the GitOps repository itself.
+    #[must_use]
+    pub fn reads_repository(&self) -> bool {
+        self.sources.iter().any(Source::is_repository)
     }
 
     /// The instant that everything is decided for.
@@ -275,6 +305,40 @@ fn target_of_flags(common: &Common, outside: &Outside) -> Result<(Option<Target>
     let flag = given(common.repo.as_deref()).map(|text| Target::parse(text, &outside.working)).transpose()?;
     let home = flag.clone().unwrap_or_else(|| Target::Around(outside.working.clone()));
     Ok((flag, home))
+}
+
+/// The settings that count: of `--config`, else of the GitOps repository's root.
+///
+/// # Errors
+/// Everything that is wrong with them.
+pub fn settings(common: &Common, outside: &Outside, access: Access) -> Result<Settings, Vec<Failure>> {
+    if let Some(file) = given(common.config.as_deref()) {
+        return Settings::read(Path::new(file), outside.environment.home().as_deref());
+    }
+    let (_, home) = target_of_flags(common, outside).map_err(|failure| vec![failure])?;
+    if access.is_local() && matches!(home, Target::Url(_)) {
+        return Ok(Settings::default());
+    }
+    at_home_settings(&home, common, outside)
+}
+
+/// The file that settings are read from, whether or not it is there; `None` where they are in no file.
+///
+/// # Errors
+/// The flags name no repository.
+pub fn settings_file(common: &Common, outside: &Outside) -> Result<Option<PathBuf>, Failure> {
+    if let Some(file) = given(common.config.as_deref()) {
+        return Ok(Some(PathBuf::from(file)));
+    }
+    let folder = match target_of_flags(common, outside)?.1 {
+        Target::Around(folder) => match git::around(&folder, &outside.environment) {
+            Some(around) => around.root,
+            None => Some(folder),
+        },
+        Target::Path(path) if path.join(".git").exists() => Some(path),
+        Target::Path(_) | Target::Url(_) => None,
+    };
+    Ok(folder.map(|folder| shorter(&folder.join(settings::FILE), &outside.working)))
 }
 
 /// The settings in the root of the GitOps repository: a file of the checkout, or of the branch's commit

@@ -7,11 +7,13 @@ use crate::error::{At, Failure, Kind};
 use crate::model::id::OrderRef;
 use crate::model::plan::{Decision, Explained, Plan, Row, ServingPlan};
 use crate::model::world::GitOps;
-use crate::report::fingerprint::Fingerprint;
-use crate::report::preview::{More, Preview};
+use crate::report::fingerprint::{self, Fingerprint};
+use crate::report::plan::headline;
+use crate::report::preview::{Against, More, Preview};
 use crate::report::view::{Drift, View, Written};
 use crate::report::{Output, github, markdown};
-use crate::run::{Decided, Setup, contents};
+use crate::run::{Decided, Setup, contents, problems};
+use std::collections::BTreeSet;
 
 /// Most differences that a refusal lists.
 const DIFFERENCES: usize = 20;
@@ -52,6 +54,55 @@ impl Shown {
             shown.preview.fingerprint = Some(Fingerprint::of(&shown.view(), &settings));
         }
         shown
+    }
+
+    /// Only what a change causes: of the plan with it, the Orders for which the plan without it says something
+    /// else; and what belongs to them.
+    #[must_use]
+    pub fn of_change(here: Decided, without: Decided, mut base: Against) -> Self {
+        let (mut here, without) = (Self::new(here, None), Self::new(without, None));
+        let (view, before) = (here.view(), without.view());
+        let other = |order: &OrderRef| before.plan.rows.iter().find(|row| row.order == *order);
+        let mut caused = BTreeSet::new();
+        for row in &view.plan.rows {
+            match other(&row.order) {
+                Some(old) if fingerprint::same((&view, row), (&before, old)) => {
+                    base.anyway += usize::from(view.speaks(row));
+                }
+                Some(old) => {
+                    base.without.insert(row.order.clone(), headline(&before, old));
+                    caused.insert(row.order.clone());
+                }
+                None => {
+                    caused.insert(row.order.clone());
+                }
+            }
+        }
+        let stays = |order: &OrderRef| view.plan.rows.iter().any(|row| row.order == *order);
+        base.gone = before.plan.rows.iter().map(|row| row.order.clone()).filter(|o| !stays(o)).collect();
+        if view.plan.guard.is_some() && view.plan.guard == before.plan.guard {
+            base.notes.push("the removal guard stops a run with and without the change".to_owned());
+        }
+        let told = |failures: &[Failure]| failures.iter().map(Failure::sentence).collect::<BTreeSet<_>>();
+        let (problems, notices) = (told(&before.plan.problems), told(&before.plan.notices));
+        let guard = before.plan.guard.clone();
+
+        let plan = &mut here.decided.plan;
+        plan.rows.retain(|row| caused.contains(&row.order));
+        plan.problems.retain(|p| !problems.contains(&p.sentence()));
+        plan.notices.retain(|n| !notices.contains(&n.sentence()));
+        if plan.guard == guard {
+            plan.guard = None;
+        }
+        let changes = &mut here.decided.rendered.changes;
+        let paths: BTreeSet<String> =
+            plan.rows.iter().flat_map(|row| problems::paths(row, changes)).collect();
+        changes.retain(|path, _| paths.contains(path));
+        here.drift.retain(|drift| paths.contains(&drift.path));
+        here.preview.base = Some(base);
+        let settings = here.settings();
+        here.preview.fingerprint = Some(Fingerprint::of(&here.view(), &settings));
+        here
     }
 
     /// What was decided with besides objects, for the fingerprint.
@@ -143,6 +194,11 @@ impl Shown {
         let view = self.view();
         for warning in view.warnings() {
             output.warning(warning);
+        }
+        if let Some(base) = &self.preview.base {
+            let told = |text: &String| Failure::new(Kind::SaysNo, "base", text.clone()).of("the change");
+            base.weakened.iter().for_each(|w| output.warning(&told(&format!("weakens {w}"))));
+            base.notes.iter().for_each(|note| output.warning(&told(note)));
         }
         for source in self.decided.world.sources.iter().filter(|s| !s.whole) {
             let why = source.why.as_deref().unwrap_or("it was not read whole");

@@ -170,6 +170,38 @@ pub(crate) fn commit_id(oid: Oid) -> Result<CommitId, Failure> {
 }
 
 impl Snapshot {
+    /// The files of one commit of a repository that is open.
+    pub(crate) fn of(
+        git: &Arc<Mutex<git2::Repository>>,
+        name: String,
+        branch: &str,
+        (commit, tree): (Oid, Oid),
+    ) -> Result<Self, Failure> {
+        Ok(Self {
+            head: Some(commit_id(commit)?),
+            branch: branch.to_owned(),
+            name: format!("{name}@{branch}"),
+            git: Arc::clone(git),
+            commit: Some(commit),
+            tree: Some(tree),
+            known: Mutex::default(),
+        })
+    }
+
+    /// The same commit once more.
+    #[must_use]
+    pub fn again(&self) -> Self {
+        Self {
+            head: self.head.clone(),
+            branch: self.branch.clone(),
+            name: self.name.clone(),
+            git: Arc::clone(&self.git),
+            commit: self.commit,
+            tree: self.tree,
+            known: Mutex::default(),
+        }
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, git2::Repository> {
         self.git.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -241,6 +241,12 @@ fn code(row: &Row) -> u8 {
     }
 }
 
+/// Whether two plans come to the same for an Order, from the same.
+#[must_use]
+pub fn same((a_view, a): (&View<'_>, &Row), (b_view, b): (&View<'_>, &Row)) -> bool {
+    code(a) == code(b) && parts(a_view, a) == parts(b_view, b)
+}
+
 /// All that a row was decided from and comes to, in the order of [`PARTS`].
 fn parts(view: &View<'_>, row: &Row) -> [Vec<String>; 4] {
     let serving = view.serving(row);

@@ -40,7 +40,13 @@ pub fn run_text(view: &View<'_>, servings: &str) -> String {
 }
 
 fn ending(view: &View<'_>) -> String {
-    let counts = view.summary().text(view.written.is_some_and(Written::is_done));
+    let mut counts = view.summary().text(view.written.is_some_and(Written::is_done));
+    if let Some(base) = &view.preview.base {
+        let commit = base.commit.get(..12).unwrap_or(&base.commit);
+        let reference = escape::line(&base.reference);
+        let anyway = view::counted(base.anyway, "other Order moves or waits", "other Orders move or wait");
+        counts = format!("{counts}\nonly what changes since {reference} ({commit}) cause; {anyway} anyway");
+    }
     match view.written {
         Some(Written::Commit { id, place }) => {
             format!("{counts}\ncommitted {id} to {}\n", escape::line(place))

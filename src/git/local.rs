@@ -1,0 +1,151 @@
+//! A checkout's own commits, by any name that git knows (`plan --base`): read where they are, nothing is fetched.
+
+use crate::error::{Failure, Kind};
+use crate::files::{Entry, Files, Unreadable};
+use crate::git::snapshot::commit_id;
+use crate::git::{Environment, Snapshot, failure, libgit2};
+use crate::model::id::CommitId;
+use git2::Oid;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// The repository of a checkout's files, whatever it follows.
+pub struct Local {
+    root: PathBuf,
+    git: Arc<Mutex<git2::Repository>>,
+}
+
+/// What a change is compared with.
+#[derive(Debug, Clone)]
+pub struct Points {
+    /// The commit that the reference names: its settings and trust count.
+    pub tip: CommitId,
+    /// Where the change begins: the newest commit that both have; the tip where none is known.
+    pub fork: CommitId,
+    /// The checkout's commit.
+    pub head: CommitId,
+    /// How many commits the tip has that the checkout lacks; `None`: they have no commit in common here.
+    pub behind: Option<usize>,
+}
+
+impl Local {
+    /// The checkout around a folder; `None` where there is none that may be read.
+    #[must_use]
+    pub fn around(folder: &Path, environment: &Environment) -> Option<Self> {
+        let folder = folder.canonicalize().ok()?;
+        // A checkout that was named is read whoever owns it, one found by going up is not: as everywhere.
+        let git =
+            libgit2::open_named(&folder, environment).or_else(|_| libgit2::open_around(&folder, environment));
+        let git = git.ok()?;
+        let root = git.workdir()?.canonicalize().ok()?;
+        Some(Self { root, git: Arc::new(Mutex::new(git)) })
+    }
+
+    /// Where its files begin; canonical.
+    #[must_use]
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// A path of this machine as one of the repository's, with `/`; `None`: it lies outside.
+    #[must_use]
+    pub fn inside(&self, path: &Path) -> Option<String> {
+        // A folder that the change removes is still one of the repository's.
+        let real = match path.canonicalize() {
+            Ok(real) => real,
+            Err(_) => path.parent()?.canonicalize().ok()?.join(path.file_name()?),
+        };
+        let below = real.strip_prefix(&self.root).ok()?;
+        let parts: Option<Vec<&str>> = below.components().map(|c| c.as_os_str().to_str()).collect();
+        Some(parts?.join("/"))
+    }
+
+    /// What a change is compared with.
+    ///
+    /// # Errors
+    /// The reference names no commit of this clone, or there is no commit at all.
+    pub fn points(&self, reference: &str) -> Result<Points, Failure> {
+        let git = self.lock();
+        let unread = |e: git2::Error| failure("repository-unreadable", "cannot read the checkout", &e);
+        let commit = |name: &str| git.revparse_single(name).and_then(|o| o.peel_to_commit()).map(|c| c.id());
+        let tip = commit(reference).or_else(|e| commit(&format!("origin/{reference}")).map_err(|_| e));
+        let tip = tip.map_err(|e| {
+            Failure::new(Kind::Repository, "unknown-ref", format!("it names no commit of this clone: {}", e.message()))
+                .of(format!("--base {reference}"))
+                .hint("git fetch origin <branch> brings it; in GitHub Actions: actions/checkout with fetch-depth: 0")
+        })?;
+        let head = commit("HEAD").map_err(unread)?;
+        let (fork, behind) = match git.merge_base(tip, head) {
+            Ok(fork) => (fork, Some(git.graph_ahead_behind(tip, head).map_err(unread)?.0)),
+            Err(e) if e.code() == git2::ErrorCode::NotFound => (tip, None),
+            Err(e) => return Err(unread(e)),
+        };
+        Ok(Points { tip: commit_id(tip)?, fork: commit_id(fork)?, head: commit_id(head)?, behind })
+    }
+
+    /// Whether a file of the checkout is not as it is committed; untracked ones count.
+    #[must_use]
+    pub fn is_dirty(&self) -> bool {
+        let git = self.lock();
+        let mut options = git2::StatusOptions::new();
+        options.include_untracked(true);
+        git.statuses(Some(&mut options)).is_ok_and(|statuses| !statuses.is_empty())
+    }
+
+    /// The files of a commit.
+    ///
+    /// # Errors
+    /// It is not in this clone.
+    pub fn snapshot(&self, commit: &CommitId, branch: &str) -> Result<Snapshot, Failure> {
+        let unread = |e: git2::Error| failure("repository-unreadable", &format!("cannot read {commit}"), &e);
+        let git = self.lock();
+        let oid = Oid::from_str(&commit.to_string()).map_err(unread)?;
+        let tree = git.find_commit(oid).map_err(unread)?.tree_id();
+        Snapshot::of(&self.git, self.root.display().to_string(), branch, (oid, tree))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, git2::Repository> {
+        self.git.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A folder (or a file) of a commit, as a source that is read under the name of the one on disk.
+#[derive(Debug)]
+pub struct Below {
+    /// The commit.
+    pub snapshot: Snapshot,
+    /// In the repository, with `/`; empty: all of it.
+    pub prefix: String,
+    /// As a user names the one on disk.
+    pub name: String,
+}
+
+impl Below {
+    /// The path of the repository for one below the folder.
+    fn at(&self, path: &str) -> String {
+        let parts: Vec<&str> = [self.prefix.as_str(), path].into_iter().filter(|p| !p.is_empty()).collect();
+        parts.join("/")
+    }
+
+    fn below(&self, path: &str) -> String {
+        path.strip_prefix(&self.prefix).unwrap_or(path).trim_start_matches('/').to_owned()
+    }
+}
+
+impl Files for Below {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn walk(&self, prefix: &str) -> (Vec<Entry>, Vec<Unreadable>) {
+        let (entries, lost) = self.snapshot.walk(&self.at(prefix));
+        let entries = entries.into_iter().map(|entry| Entry { path: self.below(&entry.path), ..entry });
+        let lost = lost.into_iter().map(|lost| Unreadable { path: self.below(&lost.path), ..lost });
+        (entries.collect(), lost.collect())
+    }
+
+    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable> {
+        let lost = |lost: Unreadable| Unreadable { path: path.to_owned(), ..lost };
+        self.snapshot.read(&self.at(path)).map_err(lost)
+    }
+}
