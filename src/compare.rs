@@ -264,9 +264,8 @@ impl Found<'_> {
 
     /// What has no counterpart under its own name.
     fn rest(&mut self, mut gone: ById<'_>, mut new: ById<'_>) {
-        let stem = |id: &ResourceId| match kustomize_stem(id) {
-            Some(stem) => Some(ResourceId { name: stem.to_owned(), ..versionless(id) }),
-            None => None,
+        let stem = |id: &ResourceId| {
+            kustomize_stem(id).map(|stem| ResourceId { name: stem.to_owned(), ..versionless(id) })
         };
         self.matched(&mut gone, &mut new, &|id, _| Some(versionless(id)));
         self.matched(&mut gone, &mut new, &|id, _| {

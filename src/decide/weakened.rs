@@ -176,7 +176,7 @@ impl Found {
         };
         if new.required_approvals < old.required_approvals {
             self.say(format!(
-                "needs {} approvals instead of {}",
+                "{} must approve instead of {}",
                 new.required_approvals, old.required_approvals
             ));
         }

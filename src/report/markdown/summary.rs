@@ -60,7 +60,7 @@ pub fn text(view: &View<'_>, room: usize) -> String {
             "| Order | Environment | From | To | Inside |\n|---|---|---|---|---|\n",
             of(Sort::Moves).map(|row| moves(view, row)).collect(),
         ),
-        ("Failed", "| Order | Why |\n|---|---|\n", of(Sort::Failed).map(|row| failed(row)).collect()),
+        ("Failed", "| Order | Why |\n|---|---|\n", of(Sort::Failed).map(failed).collect()),
         (
             "Held",
             "| Order | Candidate | Waits for | Deploys | Inside |\n|---|---|---|---|---|\n",
