@@ -183,11 +183,11 @@ Examples:
   expedite plan --expect \"$FINGERPRINT\"                5 when the world has moved since that plan")]
     Plan(Plan),
 
-    /// Decide, render, commit and push
+    /// Decide, render, commit and push; attach the signed records to the artifacts
     #[command(after_help = "\
 Examples:
   expedite run --config fixtures/shop/expedite.yaml
-  expedite run --from ./objects --repo ../gitops.git --branch main
+  expedite run --from ./objects --repo ../gitops.git --key job.key
   expedite run --check                                 say no (5) to files that were edited by hand
   expedite run --allow-removals 12                     once, after reading the list that stopped it")]
     Run(Run),

@@ -172,6 +172,43 @@ fn a_registry_that_is_away_after_the_push_is_an_error_and_the_deployment_stands(
 }
 
 #[test]
+fn what_is_not_in_git_is_on_no_artifact() {
+    let place = Place::with_shop();
+    hook(&place, "exit 1");
+    let said = run(&place);
+    said.exits(1);
+    assert!(said.stderr.contains("the server refused the commit"), "{}", said.stderr);
+    assert_eq!(head(&place), "");
+    assert_eq!(attached(&place), BTreeMap::new());
+}
+
+#[test]
+fn offline_says_what_it_cannot_attach_and_asks_nobody() {
+    let place = Place::with_shop();
+    let registry = hostile(&place);
+    registry.fault(usize::MAX, |r| r.method == "POST" || r.method == "PUT", Fault::status(403));
+    run(&place).exits(1);
+    registry.heal();
+    registry.clear_log();
+    let said = verb(&place, &["run", "--offline"]);
+    said.exits(1);
+    assert!(said.stderr.contains("error: Order shop/catalog: records/shop/catalog/"), "{}", said.stderr);
+    assert_eq!(registry.lines(), Vec::<String>::new());
+    assert_eq!(pinned(&place, "shop/catalog").len(), 1);
+}
+
+#[test]
+fn a_scoped_run_catches_up_with_its_own_orders() {
+    let place = Place::with_shop();
+    run(&place).ok();
+    place.git(&["-C", "shop.git", "update-ref", "-d", ATTACHED]);
+    verb(&place, &["run", "--only", "shop/catalog"]).ok();
+    let remembered = remembered(&place);
+    assert!(!remembered.is_empty());
+    assert!(remembered.iter().all(|path| path.starts_with("records/shop/catalog/")), "{remembered:?}");
+}
+
+#[test]
 fn what_a_killed_run_left_is_attached_once() {
     let place = Place::with_shop();
     run(&place).ok();
