@@ -44,7 +44,7 @@ Exit status:
   2   plan --detailed-exitcode: there are changes
   3   stopped by the removal guard
   4   the repository kept moving
-  5   an asked check says no (--check, verify, a refused promote)
+  5   an asked check says no (--check, verify, verify-history, a refused promote)
   64  the command line is wrong";
 
 /// Flags of every verb.
@@ -188,7 +188,8 @@ Examples:
 Examples:
   expedite run --config fixtures/shop/expedite.yaml
   expedite run --from ./objects --repo ../gitops.git --key job.key
-  expedite run --check                                 say no (5) to files that were edited by hand
+  expedite run --check                                 say no (5) to files that were edited by hand, and show how
+  expedite run --check --dry-run                       the same for a pull request: nothing is written
   expedite run --allow-removals 12                     once, after reading the list that stopped it")]
     Run(Run),
 
@@ -203,13 +204,15 @@ Examples:
     #[command(after_help = "\
 Examples:
   expedite promote shop/podinfo podinfo-d7ce0c46a686
-  expedite promote podinfo podinfo-d7ce0c46a686 -n shop")]
+  expedite promote podinfo podinfo-d7ce0c46a686 -n shop
+  expedite promote shop/podinfo podinfo-d7ce0c46a686 --propose promote/podinfo    for a pull request")]
     Promote(Promote),
 
     /// Take back a promotion that waits
     #[command(after_help = "\
 Examples:
-  expedite withdraw shop/podinfo")]
+  expedite withdraw shop/podinfo
+  expedite withdraw shop/podinfo --propose withdraw/podinfo    for a pull request")]
     Withdraw(Withdraw),
 
     /// Go back to what was healthy before; nothing is rendered again
@@ -218,7 +221,8 @@ Examples:
   expedite rollback shop/podinfo                       the newest other one that was healthy here
   expedite rollback shop/podinfo podinfo-5f3a9d1c0b7e
   expedite rollback -l team=web                        a fleet, in one commit
-  expedite rollback --environment production")]
+  expedite rollback --environment production
+  expedite rollback --environment production --propose rollback/production    for a pull request")]
     Rollback(Rollback),
 
     /// Print Orders, Preparations, Servings or a history as kubectl prints tables
@@ -281,6 +285,18 @@ Examples:
   expedite snapshot ./then --from-cluster --context prod
   expedite plan --from ./then                          what was decided, without the cluster")]
     Snapshot(Snapshot),
+
+    /// Judge the past again: every promotion in the history by its record, git and the registry alone
+    #[command(after_help = "\
+Judged by the keys of today's Kitchen: a retired key that signed records is kept there with the role records,
+a stolen one is taken out. 5: there are findings; 1: something could not be read; --offline: git alone.
+
+Examples:
+  expedite verify-history                              the whole branch
+  expedite verify-history v1.4..                       since a tag
+  expedite verify-history 3f2a1bc^!                    one commit
+  expedite verify-history --offline -o json")]
+    VerifyHistory(VerifyHistory),
 
     /// Play a team's own cases for its gates: objects, instant, evidence, expected verdicts
     #[command(after_help = "\
@@ -410,6 +426,17 @@ pub struct Promote {
     /// The Preparation
     #[arg(value_name = "PREPARATION", value_parser = PreparationName::parse)]
     pub preparation: PreparationName,
+    /// Where it is written
+    #[command(flatten)]
+    pub written: Propose,
+}
+
+/// Where a wish is written.
+#[derive(Debug, Clone, Default, Args)]
+pub struct Propose {
+    /// Write to this branch instead, as one commit on top of the branch, for a pull request
+    #[arg(long, value_name = "BRANCH")]
+    pub propose: Option<String>,
 }
 
 /// `withdraw`.
@@ -418,6 +445,9 @@ pub struct Withdraw {
     /// NAMESPACE/NAME, or NAME
     #[arg(value_name = "ORDER", value_parser = OrderArg::parse)]
     pub order: OrderArg,
+    /// Where it is written
+    #[command(flatten)]
+    pub written: Propose,
 }
 
 /// `rollback`.
@@ -432,6 +462,9 @@ pub struct Rollback {
     /// Every Order of this Environment
     #[arg(long, value_name = "NAME", value_parser = EnvironmentName::parse, conflicts_with = "order")]
     pub environment: Option<EnvironmentName>,
+    /// Where it is written
+    #[command(flatten)]
+    pub written: Propose,
 }
 
 /// `get`.
@@ -539,6 +572,17 @@ pub struct Verify {
     /// Judge by the keys inside the file: that says that it is whole, not that anybody you trust signed it
     #[arg(long, requires = "bundle")]
     pub bundled_trust: bool,
+    /// How it is printed
+    #[arg(short, long, value_enum, default_value_t = TableFormat::Table)]
+    pub output: TableFormat,
+}
+
+/// `verify-history`.
+#[derive(Debug, Args)]
+pub struct VerifyHistory {
+    /// As git log takes it: A..B, A.., REV^! or REV [default: the whole branch]
+    #[arg(value_name = "RANGE")]
+    pub range: Option<String>,
     /// How it is printed
     #[arg(short, long, value_enum, default_value_t = TableFormat::Table)]
     pub output: TableFormat,

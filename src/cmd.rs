@@ -17,6 +17,7 @@ pub mod setup;
 mod shown;
 mod verify;
 mod snapshot;
+mod verify_history;
 
 use crate::cli::{Cli, Verb};
 use crate::error::Failure;
@@ -39,6 +40,7 @@ pub fn dispatch(cli: &Cli, outside: &Outside, output: &mut Output) -> u8 {
         Verb::Open(args) => open::run(common, args, outside, output).map(unchanged),
         Verb::Approve(args) => approve::run(common, args, outside, output).map(unchanged),
         Verb::Verify(args) => verify::run(common, args, outside, output).map(unchanged),
+        Verb::VerifyHistory(args) => verify_history::run(common, args, outside, output).map(unchanged),
         Verb::Test(args) => rehearse::run(args, output).map(unchanged),
         Verb::Snapshot(args) => snapshot::run(common, args, outside, output).map(unchanged),
         Verb::Diff(args) => diff::run(common, args, outside, output).map(unchanged),

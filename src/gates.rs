@@ -4,6 +4,7 @@
 //! Adding a gate: its file (`ask` and `judge`), its row in [`GATES`], a passing and a holding case, a row in
 //! the README's table.
 
+pub mod again;
 pub mod approvals;
 pub mod attestation;
 pub mod checks;

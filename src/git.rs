@@ -4,6 +4,7 @@
 pub mod around;
 pub mod config;
 pub mod environment;
+pub mod history;
 pub mod libgit2;
 pub mod local;
 pub mod open;
@@ -22,6 +23,7 @@ pub(crate) mod swap;
 pub use around::{Around, around};
 pub use config::Config;
 pub use environment::Environment;
+pub use history::{History, Visit};
 pub use local::{Below, Local, Points};
 pub use open::{Options, Repository, Target};
 pub use snapshot::{ATTACHED, Snapshot};

@@ -4,6 +4,7 @@
 
 pub mod application;
 pub mod approval;
+pub mod audit;
 pub mod cluster;
 pub mod environment;
 pub mod evidence;

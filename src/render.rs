@@ -30,9 +30,20 @@ pub struct Rendered {
     /// By path; nothing for a file that stays as it is.
     pub changes: BTreeMap<String, Change>,
     /// Files of ours that someone edited or removed by hand and that are restored, sorted by path.
-    pub drift: Vec<(String, OrderRef)>,
+    pub drift: Vec<HandEdit>,
     /// Orders that contribute nothing, and why, sorted by Order.
     pub failures: Vec<(OrderRef, Failure)>,
+}
+
+/// A file of ours that someone edited or removed by hand.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct HandEdit {
+    /// In the repository.
+    pub path: String,
+    /// Whose it is.
+    pub order: OrderRef,
+    /// What it was generated as, before the edit.
+    pub generated: String,
 }
 
 /// From this many rows on, a second thread pays.
@@ -76,7 +87,12 @@ pub fn files(plan: &Plan, gitops: &GitOps, argocd_namespace: &str) -> Rendered {
         match result.and_then(|files| files.apart_from(&rendered.changes, row)) {
             Ok(files) => {
                 rendered.changes.extend(files.changes);
-                rendered.drift.extend(files.drift.into_iter().map(|path| (path, row.order.clone())));
+                let edits = files.drift.into_iter();
+                rendered.drift.extend(edits.map(|(path, generated)| HandEdit {
+                    path,
+                    order: row.order.clone(),
+                    generated,
+                }));
             }
             Err(failure) => rendered.failures.push((row.order.clone(), failure)),
         }
@@ -114,7 +130,7 @@ pub fn losses(plan: &Plan, gitops: &GitOps) -> BTreeMap<String, String> {
 #[derive(Debug, Default)]
 struct Files {
     changes: BTreeMap<String, Change>,
-    drift: Vec<String>,
+    drift: Vec<(String, String)>,
 }
 
 impl Files {
@@ -204,9 +220,7 @@ impl Desk<'_> {
                 if let Some(text) = outcome.write {
                     files.changes.insert(plan.path.clone(), Change::Write(text.into_bytes()));
                 }
-                if outcome.drift {
-                    files.drift.push(plan.path.clone());
-                }
+                files.drift.extend(outcome.edited.map(|generated| (plan.path.clone(), generated)));
             }
         }
         Ok(())

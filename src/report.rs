@@ -2,7 +2,9 @@
 //!
 //! Knows nothing of how anything was done. Nothing here opens stdout or stderr.
 
+pub mod audit;
 pub mod diff;
+pub mod edit;
 pub mod escape;
 pub mod explain;
 pub mod failure;
@@ -15,6 +17,7 @@ pub mod open;
 pub mod output;
 pub mod plan;
 pub mod preview;
+pub mod pull_request;
 #[cfg(test)]
 mod sample;
 pub mod table;

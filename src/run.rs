@@ -2,6 +2,7 @@
 //! that moved are read again and decided again. This is the table of contents; every stage's own file knows the rest.
 
 pub mod attach;
+pub mod audit;
 pub mod base;
 pub mod contents;
 pub mod intend;
@@ -85,6 +86,7 @@ pub enum SourcePlace {
 }
 
 /// All that a run reads from and depends on: handed in, nothing is looked up.
+#[derive(Clone)]
 pub struct Setup<'a> {
     /// The GitOps repository.
     pub repository: &'a Repository,
@@ -347,7 +349,7 @@ fn without_clashes(snapshot: &Snapshot, plan: &Plan, rendered: &mut Rendered) ->
         let paths = problems::paths(row, &rendered.changes);
         let Some((_, failure)) = clashes.iter().find(|(path, _)| paths.contains(*path)) else { continue };
         rendered.changes.retain(|path, _| !paths.contains(path));
-        rendered.drift.retain(|(_, order)| *order != row.order);
+        rendered.drift.retain(|edit| edit.order != row.order);
         rendered.failures.push((row.order.clone(), failure.clone().of(format!("Order {}", row.order))));
     }
     rendered.failures.sort_by(|(a, _), (b, _)| a.cmp(b));
@@ -421,8 +423,7 @@ pub fn run(
         decided.plan.notices.extend(setup.signer.and_then(|s| signing::untrusted(s.public_key(), &decided)));
         return Ok(Ran { decided, commit });
     }
-    let failure = problems::kept_moving(setup.repository, writing.tries);
-    Err((failure.hint("run again when it is quieter, or raise limits.maxTries"), None))
+    Err((problems::kept_moving(setup.repository, writing.tries), None))
 }
 
 /// Decides, seals what is due, and decides again with the new seals. Each seal is tried once in a run.
@@ -445,7 +446,7 @@ fn sealed(
 }
 
 fn write(setup: &Setup<'_>, writing: &Writing<'_>, decided: &Decided) -> Result<Outcome, Failure> {
-    let text = message::of(decided);
+    let text = message::of(decided, writing.identity);
     let proposal = Proposal { message: &text, identity: writing.identity, at: setup.now };
     commit::write(setup.repository, &decided.snapshot, &decided.rendered.changes, proposal)
 }

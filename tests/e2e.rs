@@ -29,6 +29,8 @@ mod intent;
 mod kept;
 #[path = "e2e/records.rs"]
 mod records;
+#[path = "e2e/propose.rs"]
+mod propose;
 #[path = "e2e/removal.rs"]
 mod removal;
 #[path = "e2e/shop.rs"]

@@ -68,7 +68,7 @@ fn run(gitops: &GitOps, pin: &Pin) -> Rendered {
 }
 
 fn drifts(rendered: &Rendered) -> Vec<&str> {
-    rendered.drift.iter().map(|(path, _)| path.as_str()).collect()
+    rendered.drift.iter().map(|edit| edit.path.as_str()).collect()
 }
 
 #[test]

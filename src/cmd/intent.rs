@@ -1,13 +1,13 @@
 //! `promote`, `withdraw` and `rollback`: a person's wish, judged and committed as intent.
 
-use crate::cli::{Common, OrderArg, Promote, Rollback, Withdraw};
+use crate::cli::{Common, OrderArg, Promote, Propose, Rollback, Withdraw};
 use crate::cmd::one;
 use crate::cmd::setup::{self, Access, Opened, Outside};
 use crate::decide::intent::{Intent, Wish};
 use crate::error::{Failure, Kind};
 use crate::model::id::OrderRef;
-use crate::report::Output;
-use crate::run::intend::{Intended, intend};
+use crate::report::{Output, pull_request};
+use crate::run::intend::{Asking, Intended, intend};
 use crate::run::{self, Setup};
 
 /// Asks for a Preparation.
@@ -21,7 +21,7 @@ pub fn promote(
     output: &mut Output,
 ) -> Result<(), Vec<Failure>> {
     let wish = Wish::Promote(args.preparation.clone());
-    named(common, &args.order, &wish, outside, output)
+    named(common, &args.order, &wish, &args.written, outside, output)
 }
 
 /// Takes a waiting promotion back.
@@ -34,7 +34,7 @@ pub fn withdraw(
     outside: &Outside,
     output: &mut Output,
 ) -> Result<(), Vec<Failure>> {
-    named(common, &args.order, &Wish::Withdraw, outside, output)
+    named(common, &args.order, &Wish::Withdraw, &args.written, outside, output)
 }
 
 /// Goes back, one Order or a fleet in one commit.
@@ -49,7 +49,7 @@ pub fn rollback(
 ) -> Result<(), Vec<Failure>> {
     let wish = Wish::Rollback(args.preparation.clone());
     if let Some(order) = &args.order {
-        return named(common, order, &wish, outside, output);
+        return named(common, order, &wish, &args.written, outside, output);
     }
     if common.selector.is_none() && args.environment.is_none() {
         return Err(one(Failure::new(
@@ -78,13 +78,14 @@ pub fn rollback(
             .of("rollback")
             .hint("expedite get orders lists them")));
     }
-    ask(&orders, &opened, &setup, output)
+    ask(&orders, &args.written, &opened, &setup, output)
 }
 
 fn named(
     common: &Common,
     order: &OrderArg,
     wish: &Wish,
+    written: &Propose,
     outside: &Outside,
     output: &mut Output,
 ) -> Result<(), Vec<Failure>> {
@@ -99,28 +100,58 @@ fn named(
         }
         (Some(_), _) | (None, [_, ..]) => setup::named(order, common).map_err(one)?,
     };
-    ask(&[(order, wish.clone())], &opened, &setup, output)
+    ask(&[(order, wish.clone())], written, &opened, &setup, output)
 }
 
 fn ask(
     orders: &[(OrderRef, Wish)],
+    written: &Propose,
     opened: &Opened,
     setup: &Setup<'_>,
     output: &mut Output,
 ) -> Result<(), Vec<Failure>> {
-    let tries = opened.settings.limits.max_tries;
-    let Intended { intents, commit } = intend(setup, orders, &opened.identity(), tries).map_err(one)?;
+    let identity = opened.identity();
+    let requester = opened.requester().unwrap_or_else(|| identity.author.clone());
+    let propose = written.propose.as_deref().map(str::trim).filter(|branch| !branch.is_empty());
+    let asking = Asking {
+        identity: &identity,
+        requester: &requester,
+        tries: opened.settings.limits.max_tries,
+        propose,
+    };
+    let Intended { intents, commit } = intend(setup, orders, &asking).map_err(one)?;
     for (order, intent) in &intents {
         output.result(&format!("{order}: {}\n", told(intent)));
     }
-    match commit {
-        Some(id) => output.note(&format!(
+    let asked = intents.iter().any(|(_, intent)| !matches!(intent, Intent::Already(_)));
+    match (commit, propose) {
+        (Some(id), None) => output.note(&format!(
             "committed {id} to {}; the next run promotes what passes its gates",
             opened.place()
         )),
-        None => output.note("nothing was written"),
+        (Some(id), Some(branch)) => {
+            output.note(&format!("committed {id} to {} {branch}", opened.repository.name()));
+            open_it(branch, opened, output);
+        }
+        (None, Some(branch)) if asked => {
+            output.note(&format!("nothing was written: {branch} proposes this already"));
+            open_it(branch, opened, output);
+        }
+        (None, _) => output.note("nothing was written"),
     }
     Ok(())
+}
+
+/// How the proposal becomes intent.
+fn open_it(branch: &str, opened: &Opened, output: &mut Output) {
+    match pull_request::url(opened.repository.written_at(), &opened.branch, branch) {
+        Some(url) => output.result(&format!("open the pull request: {url}\n")),
+        None => output.note(&format!("open a pull request from {branch} into {}", opened.branch)),
+    }
+    output.note(&format!(
+        "once it is merged into {}, the next run promotes what passes its gates",
+        opened.branch
+    ));
 }
 
 fn told(intent: &Intent) -> String {

@@ -18,6 +18,20 @@ pub fn run(
     outside: &Outside,
     output: &mut Output,
 ) -> Result<bool, Vec<Failure>> {
+    show(common, args, false, outside, output)
+}
+
+/// The same; with `check` hand edits are refused, as `run --check` does.
+///
+/// # Errors
+/// The settings are wrong, or the repository cannot be read.
+pub fn show(
+    common: &Common,
+    args: &Plan,
+    check: bool,
+    outside: &Outside,
+    output: &mut Output,
+) -> Result<bool, Vec<Failure>> {
     let (opened, mut shown) = match &args.base {
         Some(reference) => base::shown(common, args, reference, outside, output)?,
         None => plain(common, args, outside, output)?,
@@ -52,6 +66,9 @@ pub fn run(
     }
     output.result(&text);
     shown.tell(output);
+    if let Some(failure) = shown.not_as_written().filter(|_| check) {
+        output.error(&failure);
+    }
     if let Some(expected) = &args.expect {
         shown.expect(expected, output);
     }

@@ -20,6 +20,7 @@ pub fn run(common: &Common, args: &Run, outside: &Outside, output: &mut Output) 
             TableFormat::Wide => PlanFormat::Wide,
             TableFormat::Json => PlanFormat::Json,
         };
+        let check = args.check;
         let args = Plan {
             output: format,
             base: None,
@@ -27,7 +28,7 @@ pub fn run(common: &Common, args: &Run, outside: &Outside, output: &mut Output) 
             detailed_exitcode: false,
             allow_removals: args.allow_removals,
         };
-        return plan::run(common, &args, outside, output).map(|_| ());
+        return plan::show(common, &args, check, outside, output).map(|_| ());
     }
     let mut opened = Opened::new(common, outside, Access::Write)?;
     opened.read_signer(common, outside).map_err(one)?;

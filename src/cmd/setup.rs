@@ -6,8 +6,8 @@
 use crate::attest::key::Signer;
 use crate::cli::{Common, OrderArg};
 use crate::cmd::key;
-use crate::commit::Identity;
 use crate::commit::identity::Given;
+use crate::commit::{Identity, Person};
 use crate::decide::Options;
 use crate::error::{At, Failure, Kind};
 use crate::evidence::gather::{self, GatherOptions};
@@ -280,6 +280,12 @@ impl Opened {
         let author = self.settings.repository.author.as_ref();
         let settings = Given { name: author.map(|a| a.name.clone()), email: author.map(|a| a.email.clone()) };
         Identity::resolve(&Given::default(), &self.environment, &settings, &self.repository)
+    }
+
+    /// Whose wish it is: the person, as git knows them.
+    #[must_use]
+    pub fn requester(&self) -> Option<Person> {
+        Identity::requester(&self.environment, &self.repository)
     }
 
     /// The repository and its branch as a person would name them.

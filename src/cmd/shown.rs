@@ -6,12 +6,11 @@ use crate::decide::forecast::{Forecasts, explained};
 use crate::error::{At, Failure, Kind};
 use crate::model::id::OrderRef;
 use crate::model::plan::{Decision, Explained, Plan, Row, ServingPlan};
-use crate::model::world::GitOps;
 use crate::report::fingerprint::{self, Fingerprint};
 use crate::report::plan::headline;
 use crate::report::preview::{Against, More, Preview};
 use crate::report::view::{Drift, View, Written};
-use crate::report::{Output, github, markdown};
+use crate::report::{self, Output, github, markdown};
 use crate::run::{Decided, Setup, contents, problems};
 use std::collections::BTreeSet;
 
@@ -36,17 +35,22 @@ impl Shown {
                 give_up(row, failure);
             }
         }
-        let restored =
-            if written.is_some() { "edited by hand; restored" } else { "edited by hand; a run restores it" };
-        let edited = decided.rendered.drift.iter().map(|(path, _)| (path.clone(), restored));
-        let foreign = foreign(&decided.gitops).map(|path| {
-            (
-                path.to_owned(),
-                "an Application that is not ours (no delivery.kokumi.dev/serving label); left alone",
-            )
+        let restored = match &written {
+            Some(written) if written.is_done() => "edited by hand; restored",
+            Some(_) | None => "edited by hand; a run restores it",
+        };
+        let edited = decided.rendered.drift.iter().map(|edit| {
+            let found = decided.gitops.applications.get(&edit.path).map(|file| &*file.text);
+            let diff = report::edit::diff(&edit.path, &edit.generated, found);
+            Drift { path: edit.path.clone(), what: restored.to_owned(), diff: Some(diff) }
         });
-        let mut drift: Vec<Drift> =
-            edited.chain(foreign).map(|(path, what)| Drift { path, what: what.to_owned() }).collect();
+        let foreign = problems::foreign(&decided).map(|path| Drift {
+            path: path.to_owned(),
+            what: "an Application that is not ours (no delivery.kokumi.dev/serving label); left alone"
+                .to_owned(),
+            diff: None,
+        });
+        let mut drift: Vec<Drift> = edited.chain(foreign).collect();
         drift.sort_by(|a, b| a.path.cmp(&b.path));
         let mut shown = Self { decided, drift, written, preview: Preview::default() };
         if shown.written.is_none() {
@@ -163,6 +167,12 @@ impl Shown {
         output.error(&failure.hint(format!("look at it again; its fingerprint is {}", now.short())));
     }
 
+    /// What `--check` says no to.
+    #[must_use]
+    pub fn not_as_written(&self) -> Option<Failure> {
+        problems::not_as_written(&self.decided)
+    }
+
     /// For the forms of a report.
     #[must_use]
     pub fn view(&self) -> View<'_> {
@@ -214,12 +224,6 @@ impl Shown {
         }
         output.summary(&markdown::plan(&view, github::SUMMARY_BYTES));
     }
-}
-
-/// Applications in our folder that are not ours.
-pub fn foreign(gitops: &GitOps) -> impl Iterator<Item = &str> {
-    let files = gitops.applications.iter();
-    files.filter(|(_, file)| file.owner.is_none() && file.application.is_ok()).map(|(path, _)| path.as_str())
 }
 
 /// An Order whose files could not be made contributes nothing: it keeps what it has.

@@ -14,6 +14,26 @@ pub struct Person {
     pub email: String,
 }
 
+impl Person {
+    /// Reads `Name <address>`, the form that [`Display`](fmt::Display) writes; `None` for anything else.
+    ///
+    /// ```
+    /// use expedite::commit::Person;
+    /// let ann = Person::parse("Ann <ann@shop.example>").unwrap();
+    /// assert_eq!(ann.to_string(), "Ann <ann@shop.example>");
+    /// for other in ["Ann", "automatic", "<ann@x>", "Ann <a@x> b", "Ann <a@x>\nSigned-off-by: B <b@x>", "A <a> <b>"] {
+    ///     assert_eq!(Person::parse(other), None, "{other}");
+    /// }
+    /// ```
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (name, email) = text.strip_suffix('>')?.split_once(" <")?;
+        let person = Self { name: clean(name)?, email: clean(email)? };
+        (person.name == name && person.email == email && !email.contains(char::is_whitespace))
+            .then_some(person)
+    }
+}
+
 impl fmt::Display for Person {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} <{}>", self.name, self.email)
@@ -85,6 +105,31 @@ impl Identity {
         Self { author: person("AUTHOR", "author"), committer: person("COMMITTER", "committer"), signer: None }
     }
 
+    /// Who asks, where git knows: the author by the variables and by git's configuration, which are the
+    /// person's own; settings name whoever commits for everybody. `None`: nobody has a name there.
+    #[must_use]
+    pub fn requester(environment: &Environment, repository: &Repository) -> Option<Person> {
+        let known = |variable: &str, what: &str| {
+            environment
+                .get(variable)
+                .and_then(clean)
+                .or_else(|| repository.config(&format!("author.{what}")).and_then(clean))
+                .or_else(|| repository.config(&format!("user.{what}")).and_then(clean))
+        };
+        Some(Person { name: known("GIT_AUTHOR_NAME", "name")?, email: known("GIT_AUTHOR_EMAIL", "email")? })
+    }
+
+    /// `Co-authored-by` trailers for those who asked for what a commit does and neither wrote nor committed
+    /// it, each once. What is no `Name <address>` (`automatic`, `unknown`) is nobody.
+    #[must_use]
+    pub fn co_authors<'a>(&self, asked: impl IntoIterator<Item = &'a str>) -> Vec<(String, String)> {
+        let mut others: Vec<Person> = asked.into_iter().filter_map(Person::parse).collect();
+        others.retain(|p| p.email != self.author.email && p.email != self.committer.email);
+        others.sort_by(|a, b| (&a.email, &a.name).cmp(&(&b.email, &b.name)));
+        others.dedup_by(|a, b| a.email == b.email);
+        others.into_iter().map(|p| ("Co-authored-by".to_owned(), p.to_string())).collect()
+    }
+
     /// The same, whose commits are signed by `signer`.
     #[must_use]
     pub fn signed(self, signer: Option<Signer>) -> Self {
@@ -107,6 +152,32 @@ mod tests {
 
     fn given(name: &str, email: &str) -> Given {
         Given { name: Some(name.to_owned()), email: Some(email.to_owned()) }
+    }
+
+    #[test]
+    fn co_authors_are_the_others_who_asked_each_once() {
+        let person = |name: &str| Person { name: name.into(), email: format!("{}@x", name.to_lowercase()) };
+        let bot = Identity { author: person("Bot"), committer: person("Bot"), signer: None };
+        let asked =
+            ["Bob <bob@x>", "automatic", "Ann <ann@x>", "Bot <bot@x>", "Ann B. <ann@x>", "x\n\nA <a@x>"];
+        let found: Vec<String> =
+            bot.co_authors(asked).into_iter().map(|(k, v)| format!("{k}: {v}")).collect();
+        assert_eq!(found, ["Co-authored-by: Ann <ann@x>", "Co-authored-by: Bob <bob@x>"]);
+    }
+
+    #[test]
+    fn who_asks_is_who_git_says_and_not_the_settings() {
+        let dir = tempfile::tempdir().unwrap();
+        git2::Repository::init_bare(dir.path()).unwrap();
+        let open = || Repository::open(&Target::Path(dir.path().into()), Options::default()).unwrap();
+        assert_eq!(Identity::requester(&Environment::default(), &open()), None);
+        let mut config = git2::Repository::open_bare(dir.path()).unwrap().config().unwrap();
+        config.set_str("user.name", "Ann").unwrap();
+        config.set_str("user.email", "ann@x").unwrap();
+        let ann = Identity::requester(&Environment::default(), &open()).unwrap();
+        assert_eq!(ann.to_string(), "Ann <ann@x>");
+        let env = Environment::new([("GIT_AUTHOR_NAME", "Bob"), ("GIT_AUTHOR_EMAIL", "bob@x")]);
+        assert_eq!(Identity::requester(&env, &open()).unwrap().to_string(), "Bob <bob@x>");
     }
 
     #[test]

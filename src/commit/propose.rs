@@ -11,24 +11,37 @@ use crate::files::Change;
 use crate::git::remote::Advance;
 use crate::git::snapshot::commit_id;
 use crate::git::{Repository, Snapshot, failure};
+use crate::model::time::Time;
 use git2::Oid;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
 
 /// The trailer by which a proposal of ours is known again; its value is the branch.
 pub const TRAILER: &str = "Proposal";
 
-/// Puts `changes` on top of the snapshot's head as the one commit of `branch`.
+/// The trailer that names what a commit is about; a proposal about something else than the new one is not
+/// replaced by it.
+pub const ABOUT: &str = "Order";
+
+/// Changes as of an instant.
+pub type Changes<'a> = dyn Fn(Time) -> Result<BTreeMap<String, Change>, Failure> + 'a;
+
+/// Puts `changes` on top of the snapshot's head as the one commit of `branch`. They are made as of
+/// `proposal.at`; where the branch proposes the same as of an earlier instant, it stays as it is.
 ///
 /// [`Outcome::Unchanged`]: the branch proposes exactly that already, or there is nothing to propose.
 ///
 /// # Errors
-/// `branch` is the snapshot's own or no valid name, holds somebody else's commit (`proposal-taken`), a
-/// change has no place in the tree, or the repository cannot be read or written.
+/// `branch` is the snapshot's own or no valid name, holds somebody else's commit or a proposal about something
+/// else (`proposal-taken`), a change cannot be made or has no place in the tree, or the repository cannot be
+/// read or written.
 pub fn propose(
     repository: &Repository,
     base: &Snapshot,
     branch: &str,
-    changes: &BTreeMap<String, Change>,
+    changes: &Changes<'_>,
     proposal: Proposal<'_>,
 ) -> Result<Outcome, Failure> {
     let branch = branch.trim();
@@ -45,30 +58,52 @@ pub fn propose(
     };
     let store = repository.store();
     let there = store.side(&reference, true)?;
-    let (tree, proposed) = {
+    let proposed = {
         let git = store.lock();
         checkout::not_checked_out(&git, &reference, true)?;
-        if let Some(clash) = tree::clashes(&git, base.tree, changes)?.into_values().next() {
-            return Err(clash);
-        }
-        let tree = tree::edit(&git, base.tree, changes)?;
-        (tree, there.map(|tip| Proposed::read(&git, tip, branch)).transpose()?)
+        there.map(|tip| Proposed::read(&git, tip, branch)).transpose()?
     };
+    let tree = |at: Time| {
+        let changes = changes(at)?;
+        let git = store.lock();
+        match tree::clashes(&git, base.tree, &changes)?.into_values().next() {
+            Some(clash) => Err(clash),
+            None => tree::edit(&git, base.tree, &changes),
+        }
+    };
+    if let Some(proposed) = proposed.as_ref().filter(|p| p.ours && p.parents == [head])
+        && tree(proposed.at)? == proposed.tree
+    {
+        return Ok(Outcome::Unchanged);
+    }
+    let tree = tree(proposal.at)?;
     if base.tree == Some(tree) {
         return Ok(Outcome::Unchanged);
     }
     if let (Some(proposed), Some(tip)) = (proposed, there) {
-        if proposed.ours && proposed.parents == [head] && proposed.tree == tree {
-            return Ok(Outcome::Unchanged);
-        }
+        let taken = |cause: String, hint: &str| {
+            Err(Failure::new(Kind::Repository, "proposal-taken", cause)
+                .of(format!("repository {}", repository.name()))
+                .hint(hint))
+        };
+        let others = proposed.about.difference(&about(proposal.message)?).cloned().collect::<Vec<_>>();
         if !proposed.ours && !store.merged(tip, &base.branch)? {
-            return Err(Failure::new(
-                Kind::Repository,
-                "proposal-taken",
+            return taken(
                 format!("branch {branch} holds the commit {tip}, which is not ours and not merged"),
-            )
-            .of(format!("repository {}", repository.name()))
-            .hint("merge or delete the branch, or propose on another one"));
+                "merge or delete the branch, or propose on another one",
+            );
+        }
+        if proposed.ours && !others.is_empty() && !store.merged(tip, &base.branch)? {
+            let git = store.lock();
+            if !proposed.is_part_of(&git, base.tree)? {
+                return taken(
+                    format!(
+                        "branch {branch} proposes something for {}, which is not merged",
+                        others.join(", ")
+                    ),
+                    "merge or delete that branch first, or propose on another one",
+                );
+            }
         }
     }
     let message = format!("{}{TRAILER}: {branch}\n", with_trailers(proposal.message));
@@ -85,6 +120,8 @@ struct Proposed {
     ours: bool,
     parents: Vec<Oid>,
     tree: Oid,
+    at: Time,
+    about: BTreeSet<String>,
 }
 
 impl Proposed {
@@ -99,8 +136,59 @@ impl Proposed {
         // As written in the commit: what was fetched one commit deep has no parents otherwise.
         let header = String::from_utf8_lossy(commit.raw_header_bytes()).into_owned();
         let parents = header.lines().filter_map(|l| Oid::from_str(l.strip_prefix("parent ")?).ok()).collect();
-        Ok(Self { ours, parents, tree: commit.tree_id() })
+        let at = Time::from_unix(commit.author().when().seconds());
+        Ok(Self { ours, parents, tree: commit.tree_id(), at, about: about(&message)? })
     }
+
+    /// Whether `base` holds its change already, as after a squash: merging it there would change nothing.
+    fn is_part_of(&self, git: &git2::Repository, base: Option<Oid>) -> Result<bool, Failure> {
+        let ([parent], Some(base)) = (&self.parents[..], base) else { return Ok(false) };
+        // A parent that a shallow clone lacks tells nothing.
+        let Ok(parent) = git.find_commit(*parent).and_then(|p| p.tree()) else { return Ok(false) };
+        let merged = git.find_tree(base).and_then(|ours| merged(git, &parent, &ours, self.tree));
+        let merged =
+            merged.map_err(|e| failure("repository-unreadable", "cannot compare the proposal", &e))?;
+        Ok(merged == Some(base))
+    }
+}
+
+/// The tree that `ours` becomes with what `theirs` changed; `None` where they do not agree. A file that both
+/// added agrees where ours has every line of theirs: a Serving that was proposed and got its state since.
+fn merged(
+    git: &git2::Repository,
+    parent: &git2::Tree<'_>,
+    ours: &git2::Tree<'_>,
+    theirs: Oid,
+) -> Result<Option<Oid>, git2::Error> {
+    /// Where an index entry says that it is a side of a conflict.
+    const STAGE: u16 = 0x3000;
+    let mut index = git.merge_trees(parent, ours, &git.find_tree(theirs)?, None)?;
+    let conflicts: Vec<git2::IndexConflict> = index.conflicts()?.collect::<Result<_, _>>()?;
+    let mut settled = Vec::new();
+    for conflict in conflicts {
+        let (None, Some(our), Some(their)) = (conflict.ancestor, conflict.our, conflict.their) else {
+            return Ok(None);
+        };
+        let (ours, theirs) = (git.find_blob(our.id)?, git.find_blob(their.id)?);
+        let mut lines = ours.content().split(|b| *b == b'\n');
+        if !theirs.content().trim_ascii_end().split(|b| *b == b'\n').all(|line| lines.any(|l| l == line)) {
+            return Ok(None);
+        }
+        settled.push(our);
+    }
+    for mut our in settled {
+        index.conflict_remove(Path::new(OsStr::from_bytes(&our.path)))?;
+        our.flags &= !STAGE;
+        index.add(&our)?;
+    }
+    index.write_tree_to(git).map(Some)
+}
+
+/// What a message says that its commit is about.
+fn about(message: &str) -> Result<BTreeSet<String>, Failure> {
+    let trailers = git2::message_trailers_strs(message)
+        .map_err(|e| failure("repository-unreadable", "cannot read the proposal", &e))?;
+    Ok(trailers.iter().filter(|(key, _)| *key == ABOUT).map(|(_, value)| value.to_owned()).collect())
 }
 
 /// The message, ending where a trailer may follow.

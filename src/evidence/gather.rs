@@ -14,7 +14,7 @@ use crate::evidence::judge::{self, Existence, Piece, Tallies};
 use crate::evidence::keys::KeyRing;
 use crate::evidence::registry::Registries;
 use crate::model::evidence::{ArtifactFacts, ArtifactProof, Ask, Claim, Evidence, Facts, Looked, Unread};
-use crate::model::id::Artifact;
+use crate::model::id::{Artifact, Digest};
 use crate::model::reason::Verified;
 use candidates::Entry;
 
@@ -39,6 +39,9 @@ pub struct GatherOptions {
     pub candidates: usize,
     /// How many artifacts are asked for at once.
     pub artifacts: usize,
+    /// Only these pieces of evidence count, as if nothing else were attached: what a record rests on is judged
+    /// again by what it rested on. `None`: all.
+    pub only: Option<BTreeSet<Digest>>,
 }
 
 impl Default for GatherOptions {
@@ -51,6 +54,7 @@ impl Default for GatherOptions {
             scan_cap: 32 << 20,
             candidates: 1000,
             artifacts: 64,
+            only: None,
         }
     }
 }
@@ -269,7 +273,7 @@ impl<'a> Search<'a> {
             return;
         }
         let listed = candidates::list(self.artifact, self.claims, registries).await;
-        listed.pieces.iter().for_each(|p| self.tallies.weigh(p));
+        listed.pieces.iter().for_each(|p| self.weigh(p, options));
         self.unread.extend(listed.unread);
         self.read_all(listed.entries, registries, options).await;
         if self.tallies.lacks() && listed.referrers.left_out.is_some() {
@@ -283,6 +287,12 @@ impl<'a> Search<'a> {
         }
         self.warnings.sort();
         self.warnings.dedup();
+    }
+
+    fn weigh(&mut self, piece: &Piece<'_>, options: &GatherOptions) {
+        if options.only.as_ref().is_none_or(|only| only.contains(&piece.digest)) {
+            self.tallies.weigh(piece);
+        }
     }
 
     /// Reads entries, the likely ones first, until nothing that is left could change an answer.
@@ -317,7 +327,7 @@ impl<'a> Search<'a> {
             let mut answers =
                 futures::stream::iter(batch.into_iter().map(|e| fetch.read(e))).buffered(AT_ONCE);
             while let Some(read) = answers.next().await {
-                read.pieces.iter().for_each(|p: &Piece<'_>| self.tallies.weigh(p));
+                read.pieces.iter().for_each(|p: &Piece<'_>| self.weigh(p, options));
                 self.unread.extend(read.unread);
                 self.warnings.extend(read.warnings);
                 if self.tallies.open().is_empty() {

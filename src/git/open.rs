@@ -159,6 +159,12 @@ impl Repository {
         &self.name
     }
 
+    /// Where commits go: the repository that a checkout follows, else this one; without secrets.
+    #[must_use]
+    pub fn written_at(&self) -> &str {
+        &self.store().name
+    }
+
     /// The folder of a checkout's files; `None` for a bare repository and one on a server.
     #[must_use]
     pub fn root(&self) -> Option<PathBuf> {

@@ -31,6 +31,18 @@ pub fn gitops(files: &dyn Files, head: Option<CommitId>) -> GitOps {
     reading.read
 }
 
+/// Reads one Serving's file, as it stood at any commit.
+#[must_use]
+pub fn serving_at(root: &str, path: &str, bytes: &[u8]) -> Option<(OrderRef, ServingFile)> {
+    owner_of(path, "servings/").map(|order| (order, serving_file(root, path, bytes)))
+}
+
+/// Reads one file below `applications/`, as it stood at any commit.
+#[must_use]
+pub fn application_at(root: &str, path: &str, bytes: &[u8]) -> ApplicationFile {
+    application_file(root, path, bytes)
+}
+
 struct Reading<'f> {
     files: &'f dyn Files,
     read: GitOps,

@@ -18,8 +18,8 @@ const PINNED: &str = "Pinned";
 pub struct Outcome {
     /// Its new text; `None` where it is as it must be.
     pub write: Option<String>,
-    /// Whether someone edited or removed it by hand.
-    pub drift: bool,
+    /// What it was generated as, where someone edited or removed it by hand since.
+    pub edited: Option<String>,
 }
 
 /// The file of a pinned Application. `status` is the Serving's as committed: what the file was last
@@ -40,19 +40,20 @@ pub fn pinned(
             application::render(template, pin, &Keep { finalizers: pin.found_finalizers.clone() })?;
         application::check(&rendered.text, &rendered.value, path)?;
         // Recorded as deployed with exactly these values, and not there: someone removed it.
-        return Ok(Outcome { write: Some(rendered.text), drift: before.is_some_and(|old| &old == pin) });
+        let edited = before.is_some_and(|old| &old == pin).then(|| rendered.text.clone());
+        return Ok(Outcome { write: Some(rendered.text), edited });
     };
     if file.owner.as_ref() != Some(&pin.order) {
-        return take_over(template, pin, path, file).map(|text| Outcome { write: Some(text), drift: false });
+        return take_over(template, pin, path, file).map(|text| Outcome { write: Some(text), edited: None });
     }
     let keep = Keep::of(file);
     let rendered = application::render(template, pin, &keep)?;
     if rendered.text == *file.text {
-        return Ok(Outcome { write: None, drift: false });
+        return Ok(Outcome { write: None, edited: None });
     }
     application::check(&rendered.text, &rendered.value, path)?;
-    let drift = edited(template, pin, file, &keep, before)?;
-    Ok(Outcome { write: Some(rendered.text), drift })
+    let edited = edited(template, pin, file, &keep, before, &rendered.text)?;
+    Ok(Outcome { write: Some(rendered.text), edited })
 }
 
 /// The pin that the Serving's status records for this Application, as far as it does; the rest is as today.
@@ -69,31 +70,34 @@ fn recorded(pin: &Pin, status: &ServingStatus) -> Option<Pin> {
     })
 }
 
-/// Whether a file that differs from its rendering was edited by hand: it is not what the recorded pin
-/// renders to either, through the template that it was rendered from. Project and finalizer are the
-/// Environment's and may have changed there.
+/// What a file that differs from its rendering was generated as, where it was edited by hand: where it is not
+/// what the recorded pin renders to either, through the template that it was rendered from. Project and
+/// finalizer are the Environment's and may have changed there. A file that does not parse is compared with
+/// `rendered`, what it is now to be.
 fn edited(
     template: &Template,
     pin: &Pin,
     file: &ApplicationFile,
     keep: &Keep,
     before: Option<Pin>,
-) -> Result<bool, Failure> {
-    let Ok(found) = &file.application else { return Ok(true) };
+    rendered: &str,
+) -> Result<Option<String>, Failure> {
+    let Ok(found) = &file.application else { return Ok(Some(rendered.to_owned())) };
     let by_this_template =
         found.metadata.annotations.get(application::TEMPLATE_HASH).map(String::as_str) == template.hash();
     if !by_this_template {
-        return Ok(false);
+        return Ok(None);
     }
     let same_pin = || {
         let source = found.spec.source.as_ref();
         source.and_then(|s| s.target_revision.clone()) == Some(pin.artifact.digest.to_string())
     };
-    let Some(mut old) = before.or_else(|| same_pin().then(|| pin.clone())) else { return Ok(false) };
+    let Some(mut old) = before.or_else(|| same_pin().then(|| pin.clone())) else { return Ok(None) };
     old.project.clone_from(&found.spec.project);
     let cascades = found.metadata.finalizers.iter().any(|f| f == FINALIZER);
     old.on_delete = if cascades { OnDelete::Cascade } else { OnDelete::Orphan };
-    Ok(application::render(template, &old, keep)?.text != *file.text)
+    let generated = application::render(template, &old, keep)?.text;
+    Ok((generated != *file.text).then_some(generated))
 }
 
 /// # Errors

@@ -2,6 +2,7 @@
 //! removed; another meaning needs another version. Its structs are its own, so that a change inside the
 //! product cannot change it unseen.
 
+pub mod audit;
 pub mod explain;
 pub mod get;
 pub mod open;
@@ -205,6 +206,9 @@ pub struct File {
 pub struct Drift {
     pub path: String,
     pub message: String,
+    /// The hand edit, as a unified diff.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
 }
 
 /// The removal guard's stop.
@@ -273,7 +277,7 @@ pub fn plan(view: &View<'_>) -> String {
                 },
             })
             .collect(),
-        drift: view.drift.iter().map(|d| drift(&d.path, &d.what)).collect(),
+        drift: view.drift.iter().map(|d| Drift { diff: d.diff.clone(), ..drift(&d.path, &d.what) }).collect(),
         guard: view.plan.guard.as_ref().map(|stop| Guard {
             allowed: stop.allowed,
             removals: stop.removals.iter().map(|(path, why)| drift(path, why)).collect(),
@@ -293,7 +297,7 @@ pub fn plan(view: &View<'_>) -> String {
 }
 
 fn drift(path: &str, message: &str) -> Drift {
-    Drift { path: path.to_owned(), message: message.to_owned() }
+    Drift { path: path.to_owned(), message: message.to_owned(), diff: None }
 }
 
 /// One Order's row in this shape.

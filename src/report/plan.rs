@@ -113,6 +113,9 @@ pub fn details(view: &View<'_>) -> String {
     }
     for drift in view.drift {
         push(&mut out, &format!("{}: {}", drift.path, drift.what));
+        for line in drift.diff.iter().flat_map(|diff| diff.lines()) {
+            push(&mut out, &format!("  {line}"));
+        }
     }
     if let Some(stop) = &view.plan.guard {
         push(&mut out, &format!("stopped by the removal guard; {} may go:", stop.allowed));

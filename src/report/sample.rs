@@ -256,7 +256,8 @@ pub fn sample() -> Sample {
     kept.applications = vec![pinned(&kept, "eu-1")];
     let path = kept.applications[0].path.clone();
     changes.insert(path.clone(), Change::Write(b"x".to_vec()));
-    let drift = vec![Drift { path, what: "edited by hand, restored".into() }];
+    let diff = crate::report::edit::diff(&path, "prune: true\n", Some("prune: false\n"));
+    let drift = vec![Drift { path, what: "edited by hand, restored".into(), diff: Some(diff) }];
 
     let mut gone =
         row("shop/gone", Mode::Manual, None, Decision::Remove("its Order is gone from ./objects".into()));

@@ -34,6 +34,8 @@ pub struct Drift {
     pub path: String,
     /// For a person: edited by hand and restored, foreign and left alone, …
     pub what: String,
+    /// The edit, as a unified diff from what was generated; none of a foreign file.
+    pub diff: Option<String>,
 }
 
 /// What a run did to the repository.

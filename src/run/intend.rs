@@ -1,7 +1,7 @@
 //! promote, withdraw and rollback: a person's wish becomes one commit that edits Servings' intent.
 
 use super::{Read, Setup, Source, pause, problems, read};
-use crate::commit::{self, Identity, Outcome, Proposal};
+use crate::commit::{self, Identity, Outcome, Person, Proposal};
 use crate::decide::intent::{Intent, Wish, intent, told};
 use crate::error::{Failure, Kind};
 use crate::files::Change;
@@ -9,6 +9,7 @@ use crate::model::id::{CommitId, OrderRef};
 use crate::model::naming::serving_path;
 use crate::model::plan::ServingState;
 use crate::model::serving::{Requested, ServingStatus};
+use crate::model::time::Time;
 use crate::model::world::GitOps;
 use crate::render::serving;
 use crate::resolve::{self, Case};
@@ -23,6 +24,19 @@ pub struct Intended {
     pub commit: Option<CommitId>,
 }
 
+/// How a wish is written.
+#[derive(Debug, Clone, Copy)]
+pub struct Asking<'a> {
+    /// Author and committer of the commit.
+    pub identity: &'a Identity,
+    /// Whose wish it is, where that is another person than the author.
+    pub requester: &'a Person,
+    /// `limits.maxTries`: how often a moved branch is read again.
+    pub tries: u32,
+    /// A branch of its own, for a pull request; none: the branch itself.
+    pub propose: Option<&'a str>,
+}
+
 /// Edits the intent of `orders` and commits it, all in one commit or not at all.
 ///
 /// # Errors
@@ -30,39 +44,112 @@ pub struct Intended {
 pub fn intend(
     setup: &Setup<'_>,
     orders: &[(OrderRef, Wish)],
-    identity: &Identity,
-    tries: u32,
+    asking: &Asking<'_>,
 ) -> Result<Intended, Failure> {
-    for attempt in 1..=tries.max(1) {
+    for attempt in 1..=asking.tries.max(1) {
         let Read { snapshot, gitops, world } = read(setup, &mut |_| {})?;
         let cases = resolve::cases(&world, &gitops, &setup.argocd_namespace);
-        let mut intents = Vec::new();
-        let mut changes = BTreeMap::new();
-        let mut lines = Vec::new();
+        let mut judged = Vec::new();
         for (order, wish) in orders {
             let case = cases.iter().find(|c| c.order == *order).ok_or_else(|| unknown(order, setup))?;
-            let intent = intent(case, wish, &world)?;
-            if let Some(change) = change(case, &gitops, wish, &intent, identity, setup)? {
-                changes.insert(serving_path(order), change);
-                lines.push(told(order, wish, &intent));
-            }
-            intents.push((order.clone(), intent));
+            judged.push((case, wish, intent(case, wish, &world)?));
         }
-        let subject = match &lines[..] {
-            [one] => one.clone(),
-            many => format!("{} of {} Orders", orders.first().map_or("", |(_, w)| w.verb()), many.len()),
+        let changes = |at: Time| {
+            let requested = |wish: &Wish| Requested {
+                name: asking.requester.to_string(),
+                time: at,
+                verb: wish.verb().to_owned(),
+            };
+            let mut changes = BTreeMap::new();
+            for (case, wish, intent) in &judged {
+                if let Some(change) = change(case, &gitops, &requested(wish), intent, setup)? {
+                    changes.insert(serving_path(&case.order), change);
+                }
+            }
+            Ok(changes)
         };
-        let requested = ("Requested-By".to_owned(), identity.author.to_string());
-        let text = commit::message(&subject, &lines, &[requested]);
-        let proposal = Proposal { message: &text, identity, at: setup.now };
-        match commit::write(setup.repository, &snapshot, &changes, proposal)? {
-            Outcome::Pushed(commit) => return Ok(Intended { intents, commit: Some(commit) }),
-            Outcome::Unchanged => return Ok(Intended { intents, commit: None }),
+        let text = message(&judged, asking);
+        let proposal = Proposal { message: &text, identity: asking.identity, at: setup.now };
+        let outcome = match asking.propose {
+            None => commit::write(setup.repository, &snapshot, &changes(setup.now)?, proposal)?,
+            Some(branch) => commit::propose(setup.repository, &snapshot, branch, &changes, proposal)?,
+        };
+        let done = |commit| {
+            let intents = judged.into_iter().map(|(case, _, intent)| (case.order.clone(), intent)).collect();
+            Ok(Intended { intents, commit })
+        };
+        match outcome {
+            Outcome::Pushed(commit) => return done(Some(commit)),
+            Outcome::Unchanged => return done(None),
             Outcome::Moved => pause(attempt),
             Outcome::Refused(words) => return Err(problems::refused(setup.repository, &words)),
         }
     }
-    Err(problems::kept_moving(setup.repository, tries))
+    Err(problems::kept_moving(setup.repository, asking.tries))
+}
+
+/// What the commit says: a subject for a log and a pull request, from what to what for each Order, trailers.
+fn message(judged: &[(&Case, &Wish, Intent)], asking: &Asking<'_>) -> String {
+    let changed: Vec<_> =
+        judged.iter().filter(|(_, _, intent)| !matches!(intent, Intent::Already(_))).collect();
+    let mut trailers = Vec::new();
+    let mut lines = Vec::new();
+    for (case, wish, intent) in &changed {
+        lines.extend(line(case, wish, intent));
+        trailers.push((commit::propose::ABOUT.to_owned(), case.order.to_string()));
+        if let Intent::Ask(name) = intent {
+            trailers.push(("Preparation".to_owned(), format!("{}/{name}", case.order.namespace)));
+            let digest = case.preparations.get(name).map(|p| p.object.spec.artifact.digest);
+            trailers.extend(digest.map(|digest| ("Digest".to_owned(), digest.to_string())));
+        }
+    }
+    trailers.push(("Requested-By".to_owned(), asking.requester.to_string()));
+    trailers.extend(asking.identity.co_authors([asking.requester.to_string().as_str()]));
+    commit::message(&subject(&changed), &lines, &trailers)
+}
+
+fn subject(changed: &[&(&Case, &Wish, Intent)]) -> String {
+    let verb = match changed.first() {
+        Some((_, Wish::Rollback(_), _)) => "roll back",
+        Some((_, Wish::Promote(_), _)) => "promote",
+        Some((_, Wish::Withdraw, _)) | None => "withdraw",
+    };
+    match changed {
+        [(case, wish, intent)] => match (wish, intent) {
+            (Wish::Promote(_) | Wish::Rollback(_), Intent::Ask(name)) => {
+                format!("Ask to {verb} {} to {name}{}", case.order, place(case))
+            }
+            (_, Intent::Ask(_) | Intent::Remove | Intent::Already(_)) => {
+                format!("Withdraw the waiting promotion of {}{}", case.order, place(case))
+            }
+        },
+        [] => "Ask for what is asked for already".to_owned(),
+        [first, ..] if changed.iter().all(|(case, _, _)| place(case) == place(first.0)) => {
+            format!("Ask to {verb} {} Orders{}", changed.len(), place(first.0))
+        }
+        many => format!("Ask to {verb} {} Orders", many.len()),
+    }
+}
+
+fn place(case: &Case) -> String {
+    case.place.as_ref().map(|place| format!(" in {}", place.name)).unwrap_or_default()
+}
+
+/// From what to what, with the digests; and what the Preparation says of itself, which is foreign text.
+fn line(case: &Case, wish: &Wish, intent: &Intent) -> Vec<String> {
+    let mut lines = vec![told(&case.order, wish, intent)];
+    if let Some(deployed) = &case.deployed {
+        let digest = deployed.artifact.digest.short();
+        lines.push(format!("{} runs {} ({digest})", case.order, deployed.preparation));
+    }
+    if let Intent::Ask(name) = intent
+        && let Some(preparation) = case.preparations.get(name)
+    {
+        let spec = &preparation.object.spec;
+        lines.push(format!("{name} is {}", spec.artifact.oci_ref));
+        lines.extend(spec.commit_message.as_ref().map(|said| format!("{name} says: {said}")));
+    }
+    lines
 }
 
 fn unknown(order: &OrderRef, setup: &Setup<'_>) -> Failure {
@@ -75,9 +162,8 @@ fn unknown(order: &OrderRef, setup: &Setup<'_>) -> Failure {
 fn change(
     case: &Case,
     gitops: &GitOps,
-    wish: &Wish,
+    requested: &Requested,
     intent: &Intent,
-    identity: &Identity,
     setup: &Setup<'_>,
 ) -> Result<Option<Change>, Failure> {
     let name = match intent {
@@ -85,18 +171,16 @@ fn change(
         Intent::Remove => return Ok(Some(Change::Delete)),
         Intent::Ask(name) => name,
     };
-    let requested =
-        Requested { name: identity.author.to_string(), time: setup.now, verb: wish.verb().to_owned() };
     let text = match gitops.servings.get(&case.order) {
         Some(file) => {
             file.serving.as_ref().map_err(Clone::clone)?;
-            serving::edit_intent(&file.text, &file.path, Some(name), &requested)?
+            serving::edit_intent(&file.text, &file.path, Some(name), requested)?
         }
         None => {
             let template = serving::template(gitops.serving_template.as_deref())?;
             let state = ServingState {
                 preparation_name: Some(name.clone()),
-                created: setup.now,
+                created: requested.time,
                 status: ServingStatus::default(),
             };
             let environment = case.place.as_ref().map(|p| &p.name);
@@ -106,7 +190,7 @@ fn change(
                 &state,
                 environment,
                 &setup.argocd_namespace,
-                Some(&requested),
+                Some(requested),
             )?
         }
     };

@@ -1,12 +1,12 @@
 //! The commit message of a run: a subject people read in a log, one line per change, trailers for machines.
 
 use super::Decided;
-use crate::commit;
+use crate::commit::{self, Identity};
 use crate::model::plan::{ApplicationAction, Decision, Row, ServingPlan};
 
-/// The message for what `decided` changes.
+/// The message for what `decided` changes, in a commit by `identity`: whoever else asked is its co-author.
 #[must_use]
-pub fn of(decided: &Decided) -> String {
+pub fn of(decided: &Decided, identity: &Identity) -> String {
     let failed = |row: &Row| decided.rendered.failures.iter().any(|(order, _)| *order == row.order);
     let rows: Vec<&Row> = decided.plan.rows.iter().filter(|row| !failed(row)).collect();
     let promoted: Vec<&Row> =
@@ -15,9 +15,11 @@ pub fn of(decided: &Decided) -> String {
         rows.iter().copied().filter(|r| matches!(r.decision, Decision::Remove(_))).collect();
     let mut lines = Vec::new();
     let mut trailers = Vec::new();
+    let mut asked: Vec<&str> = Vec::new();
     for row in &rows {
         lines.extend(line(row));
         if let (Decision::Promote(promotion), Some(candidate)) = (&row.decision, &row.candidate) {
+            trailers.push((commit::propose::ABOUT.into(), row.order.to_string()));
             trailers.push(("Preparation".into(), format!("{}/{}", row.order.namespace, candidate.name)));
             trailers.push(("Digest".into(), candidate.artifact.digest.to_string()));
             if let ServingPlan::Write(state) = &row.serving
@@ -26,11 +28,13 @@ pub fn of(decided: &Decided) -> String {
                 trailers.push(("Promotion-Record".into(), record.to_string()));
             }
             trailers.push(("Requested-By".into(), promotion.requested_by.name.clone()));
+            asked.push(&promotion.requested_by.name);
         }
     }
-    for (path, order) in &decided.rendered.drift {
-        lines.push(format!("Restore {path} of {order}, which was edited by hand"));
+    for edit in &decided.rendered.drift {
+        lines.push(format!("Restore {} of {}, which was edited by hand", edit.path, edit.order));
     }
+    trailers.extend(identity.co_authors(asked));
     commit::message(&subject(decided, &promoted, &removed), &lines, &trailers)
 }
 

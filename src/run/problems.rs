@@ -2,11 +2,11 @@
 //! a message's field is written.
 
 use super::Decided;
-use crate::error::{Failure, Kind};
+use crate::error::{At, Failure, Kind};
 use crate::files::Change;
 use crate::git::Repository;
 use crate::load;
-use crate::model::naming::serving_path;
+use crate::model::naming::{ALLOWED_ORDER, serving_path};
 use crate::model::plan::{Plan, Row};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,14 +50,46 @@ pub fn stopped(decided: &Decided, check: bool) -> Option<Failure> {
             .hint("if not: look at the sources; nothing was written"),
         );
     }
-    if check && !decided.rendered.drift.is_empty() {
-        let list: Vec<&str> = decided.rendered.drift.iter().map(|(path, _)| path.as_str()).collect();
-        return Some(
-            Failure::new(Kind::SaysNo, "hand-edits", format!("edited by hand: {}", list.join(", ")))
-                .hint("revert the edit, or run without --check to restore the files"),
-        );
+    if check { not_as_written(decided) } else { None }
+}
+
+/// What `--check` says no to: files of ours that were edited by hand, and Applications of others in our folder.
+#[must_use]
+pub fn not_as_written(decided: &Decided) -> Option<Failure> {
+    let edited: Vec<&str> = decided.rendered.drift.iter().map(|edit| edit.path.as_str()).collect();
+    let foreign: Vec<&str> = foreign(decided).collect();
+    let mut said = Vec::new();
+    if !edited.is_empty() {
+        said.push(format!("edited by hand: {}", edited.join(", ")));
     }
-    None
+    if !foreign.is_empty() {
+        said.push(format!("not ours: {}", foreign.join(", ")));
+    }
+    if said.is_empty() {
+        return None;
+    }
+    let mut failure = Failure::new(Kind::SaysNo, "hand-edits", said.join("; "));
+    if let ([one], []) | ([], [one]) = (&edited[..], &foreign[..]) {
+        failure = failure.at(At::file(*one));
+    }
+    if !edited.is_empty() {
+        failure = failure.hint("revert the edit, or run without --check to restore the files");
+    }
+    if !foreign.is_empty() {
+        failure = failure.hint(format!(
+            "move an Application of somebody else out of applications/, or give it to an Order: annotate it with {ALLOWED_ORDER}: <namespace>/<order>"
+        ));
+    }
+    Some(failure)
+}
+
+/// Applications in our folder that are not ours, and that this plan takes over for no Order.
+pub fn foreign(decided: &Decided) -> impl Iterator<Item = &str> {
+    let files = decided.gitops.applications.iter();
+    files
+        .filter(|(_, file)| file.owner.is_none() && file.application.is_ok())
+        .map(|(path, _)| path.as_str())
+        .filter(|path| !decided.rendered.changes.contains_key(*path))
 }
 
 /// The server took no commit although the branch did not move: its own words.
@@ -72,5 +104,7 @@ pub fn refused(repository: &Repository, words: &str) -> Failure {
 #[must_use]
 pub fn kept_moving(repository: &Repository, tries: u32) -> Failure {
     let cause = format!("the branch moved during each of {tries} tries; nothing was written");
-    Failure::new(Kind::Moved, "kept-moving", cause).of(format!("repository {}", repository.name()))
+    Failure::new(Kind::Moved, "kept-moving", cause)
+        .of(format!("repository {}", repository.name()))
+        .hint("run again when it is quieter, or raise limits.maxTries")
 }

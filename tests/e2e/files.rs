@@ -40,12 +40,67 @@ fn a_hand_edit_is_restored_and_a_check_refuses_it() {
     place.git(&["-C", "checkout", "commit", "-q", "-a", "-m", "Do not prune"]);
     place.git(&["-C", "checkout", "push", "-q", "origin", "main"]);
     let edited = head(&place);
-    verb(&place, &["run", "--check"]).exits(5);
-    assert_eq!(head(&place), edited);
+    for arguments in [&["run", "--check"][..], &["run", "--check", "--dry-run"]] {
+        let said = verb(&place, arguments);
+        said.exits(5);
+        assert_eq!(head(&place), edited);
+        // The edit itself, and the file.
+        for line in [&format!("  --- a/{path}"), "  -      prune: true", "  +      prune: false"] {
+            assert!(said.stdout.lines().any(|l| l == line), "no {line:?} in {}", said.transcript("run"));
+        }
+        assert!(said.stderr.contains(&format!("error: {path}: edited by hand")), "{}", said.stderr);
+    }
+    let json: serde_json::Value =
+        serde_json::from_str(verb(&place, &["run", "--check", "-o", "json"]).exits(5)).unwrap();
+    let diff = json["drift"][0]["diff"].as_str().unwrap();
+    assert!(diff.contains("\n-      prune: true\n+      prune: false\n"), "{diff}");
     let said = run(&place);
     said.ok();
     assert!(said.stderr.contains(&path) || said.stdout.contains(&path), "{}", said.transcript("run"));
     assert_eq!(tree(&place), before);
+}
+
+/// Puts a file into the shop's repository, as a person does.
+fn commit(place: &Place, path: &str, text: &str) {
+    let _ = std::fs::remove_dir_all(place.path("person"));
+    place.git(&["clone", "-q", "shop.git", "person"]);
+    place.write(&format!("person/{path}"), text);
+    place.git(&["-C", "person", "add", "-A"]);
+    place.git(&["-C", "person", "commit", "-q", "-m", "By hand"]);
+    place.git(&["-C", "person", "push", "-q", "origin", "HEAD:main"]);
+}
+
+#[test]
+fn a_removed_file_is_shown_and_a_foreign_application_fails_the_check_alone() {
+    let place = Place::with_shop();
+    run(&place).ok();
+    let path = tree(&place).keys().find(|path| path.starts_with("applications/shop-dev/")).unwrap().clone();
+    place.git(&["clone", "-q", "shop.git", "checkout"]);
+    place.git(&["-C", "checkout", "rm", "-q", &path]);
+    place.git(&["-C", "checkout", "commit", "-q", "-m", "Not needed"]);
+    place.git(&["-C", "checkout", "push", "-q", "origin", "main"]);
+    let said = verb(&place, &["run", "--check"]);
+    said.exits(5);
+    assert!(said.stdout.lines().any(|l| l == "  +++ /dev/null"), "{}", said.transcript("run"));
+    run(&place).ok();
+    verb(&place, &["run", "--check"]).ok();
+    let theirs = "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: other, namespace: argocd}\n\
+                  spec:\n  project: default\n  source: {repoURL: \"https://git.example/x.git\", path: ., targetRevision: main}\n\
+                  \x20 destination: {server: \"https://kubernetes.default.svc\", namespace: other}\n";
+    commit(&place, "applications/shop/other.yaml", theirs);
+    let before = head(&place);
+    for arguments in [&["run", "--check"][..], &["run", "--check", "--dry-run"]] {
+        let said = verb(&place, arguments);
+        said.exits(5);
+        assert!(said.stderr.contains("error: applications/shop/other.yaml: not ours"), "{}", said.stderr);
+        assert!(said.stderr.contains("hint:"), "{}", said.stderr);
+    }
+    // Without the check it is reported and left alone.
+    let said = run(&place);
+    said.ok();
+    assert!(said.stderr.contains("warning: applications/shop/other.yaml"), "{}", said.stderr);
+    assert_eq!(tree(&place)["applications/shop/other.yaml"], theirs);
+    assert_eq!(head(&place), before);
 }
 
 #[test]

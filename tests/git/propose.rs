@@ -14,7 +14,7 @@ fn propose(target: &Target, content: &str) -> Result<Outcome, Failure> {
     let base = repository.snapshot("main")?;
     let changed = changes([("applications/a.yaml", Some(content))]);
     let text = commit::message("Promote", &[], &[("Digest".to_owned(), "sha256:00".to_owned())]);
-    commit::propose(&repository, &base, BRANCH, &changed, proposal(&text, &identity()))
+    commit::propose(&repository, &base, BRANCH, &|_| Ok(changed.clone()), proposal(&text, &identity()))
 }
 
 /// A person's commits, pushed to `branch` of `bare`.
@@ -89,8 +89,8 @@ fn b18(bare: &Path, target: &Target) {
     // Never the base itself.
     let repository = Repository::open(target, Options::default()).unwrap();
     let base = repository.snapshot("main").unwrap();
-    let same =
-        commit::propose(&repository, &base, "main", &changes([("x", Some("x"))]), proposal("x", &identity()));
+    let changed = |_| Ok(changes([("x", Some("x"))]));
+    let same = commit::propose(&repository, &base, "main", &changed, proposal("x", &identity()));
     assert_eq!(same.unwrap_err().code, "branch-name");
     fsck(bare);
 }

@@ -1,0 +1,457 @@
+//! A past promotion, judged again by what its record says it rested on: the gates' own parameters of then, the
+//! very pieces of evidence, the instant of the promotion. Pure, and by the same functions that judged it.
+//!
+//! What only the run itself could see (how healthy an upstream was at that moment, whose an Application in a
+//! cluster was) is taken at the record's word; everything else has to hold again.
+
+use super::policy::no_weaker;
+use super::proof::{self, Proven};
+use super::soak::{Soak, soak};
+use super::{Context, attestation, checks, vulnerabilities};
+use crate::model::approval::Ballot;
+use crate::model::calendar::{Calendar, Open};
+use crate::model::environment::Freeze;
+use crate::model::evidence::{
+    ArtifactFacts, Claim, Evidence, Facts, Looked, Proof, ScanProof, SealOf, SealProof, Unread,
+};
+use crate::model::id::{Artifact, Digest, EnvironmentName, OrderRef, PreparationName};
+use crate::model::order::{ApprovalPolicy, Check, Window};
+use crate::model::serving::HistoryEntry;
+use crate::model::time::{SKEW, Span, Time};
+use crate::model::verdict::{EvidenceRef, GateName, Outcome};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// The gates of a promotion, in their order.
+pub const GATES: [GateName; 7] = [
+    GateName::Ready,
+    GateName::Upstream,
+    GateName::Checks,
+    GateName::Approvals,
+    GateName::Evidence,
+    GateName::Window,
+    GateName::OptIn,
+];
+
+/// A past promotion.
+#[derive(Debug, Clone)]
+pub struct Past {
+    /// Of which Order.
+    pub order: OrderRef,
+    /// Where.
+    pub environment: EnvironmentName,
+    /// What.
+    pub preparation: PreparationName,
+    /// Its artifact.
+    pub artifact: Artifact,
+    /// What it was rendered from, as the record says.
+    pub base_digest: Option<Digest>,
+    /// When.
+    pub at: Time,
+    /// What each gate said, in the record's order.
+    pub gates: Vec<Said>,
+}
+
+/// What one gate said.
+#[derive(Debug, Clone)]
+pub struct Said {
+    /// Its name.
+    pub name: String,
+    /// `Passed`, or something that promotes nothing.
+    pub verdict: String,
+    /// Its parameters.
+    pub parameters: Value,
+    /// What it rested on.
+    pub evidence: Vec<EvidenceRef>,
+}
+
+/// What git held when it was promoted.
+#[derive(Debug, Clone, Default)]
+pub struct Then {
+    /// Histories of the Order itself, this promotion first, and of its upstream stages, by Order.
+    pub histories: Vec<(OrderRef, Vec<HistoryEntry>)>,
+    /// What the records that these histories name prove.
+    pub records: Facts,
+    /// The seal that was committed with it, judged; none where none is named.
+    pub seal: Option<Result<SealProof, String>>,
+}
+
+/// Why a gate is not confirmed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Doubt {
+    /// It does not hold.
+    Not(String),
+    /// That could not be read.
+    Unread(String),
+}
+
+use Doubt::Not;
+
+type Confirmed = Result<(), Doubt>;
+
+impl Past {
+    fn said(&self, gate: GateName) -> Option<&Said> {
+        self.gates.iter().find(|said| said.name == gate.as_str())
+    }
+
+    /// What has to be asked of the registry to judge it again.
+    #[must_use]
+    pub fn claims(&self) -> BTreeSet<Claim> {
+        let mut all =
+            BTreeSet::from([Claim::Artifact, Claim::Signature, Claim::Provenance(self.order.clone())]);
+        if self.said(GateName::Approvals).is_some_and(|said| !said.parameters.is_null()) {
+            all.insert(Claim::Approvals(self.seal_of()));
+        }
+        let checks = self.said(GateName::Checks).map(wanted_checks);
+        for check in checks.into_iter().flatten().flatten() {
+            all.extend(check.attestation.map(|a| Claim::Attestation(a.predicate_type)));
+            all.extend(check.vulnerabilities.map(|_| Claim::Scans));
+        }
+        all
+    }
+
+    /// The pieces of evidence that it rested on: others may have come since.
+    #[must_use]
+    pub fn pieces(&self) -> BTreeSet<Digest> {
+        self.gates.iter().flat_map(|said| &said.evidence).filter_map(|e| e.digest).collect()
+    }
+
+    /// Whose seal it was promoted under.
+    #[must_use]
+    pub fn seal_of(&self) -> SealOf {
+        SealOf { order: self.order.clone(), preparation: self.preparation.clone(), uid: None }
+    }
+
+    /// The upstream stages whose histories are needed.
+    #[must_use]
+    pub fn stages(&self) -> Vec<OrderRef> {
+        let stages = self.said(GateName::Upstream).map(wanted_stages);
+        stages.into_iter().flatten().flatten().map(|stage| stage.order).collect()
+    }
+
+    /// Every gate again, with what git held then and what the registry holds now (`None`: it was not asked).
+    #[must_use]
+    pub fn judge(&self, then: &Then, now: Option<&ArtifactFacts>) -> Vec<(GateName, Doubt)> {
+        let named: Vec<&str> = self.gates.iter().map(|said| said.name.as_str()).collect();
+        let mut doubts = Vec::new();
+        for gate in GATES {
+            let doubt = match self.said(gate) {
+                None => Some(Not("the record says nothing of this gate".into())),
+                Some(_) if named.iter().filter(|n| **n == gate.as_str()).count() > 1 => {
+                    Some(Not("the record speaks of this gate twice".into()))
+                }
+                Some(said) if said.verdict != "Passed" => {
+                    Some(Not(format!("the record says {}, and nothing but Passed promotes", said.verdict)))
+                }
+                Some(said) => self.gate(gate, said, then, now).err(),
+            };
+            doubts.extend(doubt.map(|doubt| (gate, doubt)));
+        }
+        doubts
+    }
+
+    fn gate(&self, gate: GateName, said: &Said, then: &Then, now: Option<&ArtifactFacts>) -> Confirmed {
+        match gate {
+            GateName::Ready => self.ready(said),
+            GateName::Upstream => self.upstream(said, then, now),
+            GateName::Checks => self.checks(said, now),
+            GateName::Approvals => self.approvals(said, then, now),
+            GateName::Evidence => self.evidence(said, now),
+            GateName::Window => self.window(said, then),
+            GateName::OptIn => Ok(()),
+        }
+    }
+
+    fn ready(&self, said: &Said) -> Confirmed {
+        let names = of_kind(said, "artifact")
+            .any(|e| e.digest == Some(self.artifact.digest) && e.uri == self.artifact.repository.url());
+        if !names {
+            return Err(Not(format!("its evidence is not the artifact {}", self.artifact)));
+        }
+        let environment = said.parameters.get("environment").and_then(Value::as_str);
+        if environment != Some(self.environment.as_str()) {
+            return Err(Not(format!("its Environment is not {}", self.environment)));
+        }
+        Ok(())
+    }
+
+    fn history<'t>(&self, then: &'t Then, order: &OrderRef) -> &'t [HistoryEntry] {
+        then.histories.iter().find(|(of, _)| of == order).map_or(&[], |(_, history)| history.as_slice())
+    }
+
+    fn context(&self) -> Context {
+        Context::new(self.at, None)
+    }
+
+    /// Every entry of a history that records prove; and why others are not proven.
+    fn proven(&self, then: &Then, order: &OrderRef) -> (Vec<Proven>, Vec<String>) {
+        let (history, context) = (self.history(then, order), self.context());
+        let mut all = (Vec::new(), Vec::new());
+        for at in 0..history.len() {
+            match proof::entry(order, history, at, None, &then.records, &context) {
+                Ok(proven) => all.0.push(proven),
+                Err(why) if history[at].digest == self.artifact.digest => all.1.push(why),
+                Err(_) => {}
+            }
+        }
+        all
+    }
+
+    /// Whether a proven entry of the Order's own history is of this artifact, here, and of an earlier promotion.
+    fn ran(&self, proven: &Proven) -> bool {
+        proven.digest == self.artifact.digest
+            && proven.environment.as_ref() == Some(&self.environment)
+            && proven.run.promoted < self.at
+    }
+
+    fn upstream(&self, said: &Said, then: &Then, now: Option<&ArtifactFacts>) -> Confirmed {
+        let stages = wanted_stages(said).map_err(Not)?;
+        if stages.is_empty() {
+            return Ok(());
+        }
+        // It ran here before: then no stage was asked.
+        if of_kind(said, "upstream").next().is_none() {
+            let before = of_kind(said, "record").any(|e| e.name == self.order.to_string());
+            let (proven, _) = self.proven(then, &self.order);
+            return if before && proven.iter().any(|p| self.ran(p)) {
+                Ok(())
+            } else {
+                Err(Not("no record proves that it ran here before, nor any that it ran upstream".into()))
+            };
+        }
+        for stage in stages {
+            self.stage(&stage, then, now)?;
+        }
+        Ok(())
+    }
+
+    fn stage(&self, stage: &Stage, then: &Then, now: Option<&ArtifactFacts>) -> Confirmed {
+        let (proven, unproven) = self.proven(then, &stage.order);
+        let by_base = |p: &Proven| self.base_digest.is_some() && p.base_digest == self.base_digest;
+        let same = |p: &&Proven| p.digest == self.artifact.digest || by_base(p);
+        let runs: Vec<&Proven> = proven.iter().filter(same).collect();
+        let spans: Vec<_> = runs.iter().map(|p| p.run).collect();
+        let order = &stage.order;
+        // That it was healthy as of the promotion is what the run saw.
+        match soak(&spans, stage.soak, Some(self.at), self.at) {
+            Soak::Passed { .. } => {}
+            Soak::Until(time) | Soak::Unseen(time) => {
+                return Err(Not(format!(
+                    "by the records the soak of {} in {order} was over at {time}, after the promotion at {}",
+                    stage.soak, self.at
+                )));
+            }
+            Soak::Degraded(time) | Soak::TooShort(time) | Soak::ClockAhead(time) => {
+                return Err(Not(format!(
+                    "by the records {order} was not healthy with this change for {}; it ended at {time}",
+                    stage.soak
+                )));
+            }
+            Soak::NotHealthy | Soak::Never => {
+                let why = unproven.first().map(|why| format!(" ({why})")).unwrap_or_default();
+                return Err(Not(format!("no record proves that {order} ran this change, healthy{why}")));
+            }
+        }
+        if runs.iter().any(|p| p.digest == self.artifact.digest) {
+            return Ok(());
+        }
+        // Linked by the base alone: the candidate's provenance must list it.
+        match now.and_then(|facts| facts.provenance.get(&self.order)) {
+            Some(Evidence::Proven(p)) if self.base_digest.is_some_and(|b| p.dependencies.contains(&b)) => {
+                Ok(())
+            }
+            Some(Evidence::Proven(_)) => Err(Not(format!(
+                "{order} ran the same base, and the signed provenance does not list it among what this was made from"
+            ))),
+            // Gate Evidence tells of the provenance itself.
+            Some(Evidence::Missing(_) | Evidence::Invalid(_) | Evidence::Unread(_)) | None => Ok(()),
+        }
+    }
+
+    fn checks(&self, said: &Said, now: Option<&ArtifactFacts>) -> Confirmed {
+        let wanted = wanted_checks(said).map_err(Not)?;
+        let Some(facts) = now else { return Ok(()) };
+        for check in wanted {
+            let answer = if let Some(attestation) = &check.attestation {
+                let known = facts.attestations.get(&attestation.predicate_type);
+                let known = known.map(|known| only(known, |p: &Proof| p.digest, said, "attestation"));
+                attestation::judge(attestation, known.as_ref(), self.at)
+            } else if let Some(limits) = &check.vulnerabilities {
+                let known = facts.scans.as_ref();
+                let known = known.map(|known| only(known, |s: &ScanProof| s.proof.digest, said, "scan"));
+                vulnerabilities::judge(limits, known.as_ref(), self.at)
+            } else {
+                checks::Answer::failed("it asks for nothing".into())
+            };
+            if answer.outcome != Outcome::Passed {
+                let text = format!("{}: {}", check.name, answer.message);
+                return Err(if answer.unread { Doubt::Unread(text) } else { Not(text) });
+            }
+        }
+        Ok(())
+    }
+
+    fn approvals(&self, said: &Said, then: &Then, now: Option<&ArtifactFacts>) -> Confirmed {
+        if said.parameters.is_null() {
+            return Ok(());
+        }
+        let policy: ApprovalPolicy = part(&said.parameters, "policy").map_err(Not)?;
+        let Some(named) = of_kind(said, "approval").find_map(|e| e.digest) else {
+            return Err(Not("a policy applied, and it names no seal".into()));
+        };
+        match &then.seal {
+            Some(Ok(seal)) => {
+                self.sealed(seal, &policy).map_err(|why| Not(format!("the seal in git: {why}")))?
+            }
+            Some(Err(why)) => return Err(Not(format!("the seal in git: {why}"))),
+            None => return Err(Not("its history entry names no seal".into())),
+        }
+        let Some(facts) = now else { return Ok(()) };
+        match facts.approvals.get(&self.seal_of()) {
+            Some(Evidence::Proven(seal)) if seal.proof.digest == named => {
+                self.sealed(seal, &policy).map_err(|why| Not(format!("the seal {}: {why}", named.short())))
+            }
+            Some(Evidence::Proven(seal)) => {
+                Err(Not(format!("the registry holds the seal {}, not {named}", seal.proof.digest)))
+            }
+            Some(Evidence::Missing(l) | Evidence::Invalid(l)) => Err(gone("the seal", Some(named), l)),
+            Some(Evidence::Unread(unread)) => Err(unread_of(unread)),
+            None => Err(Doubt::Unread("the seal was not read".into())),
+        }
+    }
+
+    /// Whether a seal carries this promotion: enough distinct votes, under that policy, in time.
+    fn sealed(&self, seal: &SealProof, policy: &ApprovalPolicy) -> Result<(), String> {
+        if seal.result != "Approved" {
+            return Err(format!("its result is {:?}", seal.result));
+        }
+        if !no_weaker(&seal.policy, policy) {
+            return Err("it was made under a weaker policy than the record's".into());
+        }
+        if seal.sealed_time > self.at.plus(SKEW) {
+            return Err(format!("it was sealed at {}, after the promotion at {}", seal.sealed_time, self.at));
+        }
+        let predicate = seal.proof.statement.as_ref().map(|s| &s.predicate);
+        let votes: Vec<Vote> = match predicate {
+            Some(predicate) => part(predicate, "submissions")?,
+            None => return Err("it holds no statement".into()),
+        };
+        let counted = || votes.iter().filter(|vote| vote.counted);
+        if let Some(veto) = counted().find(|vote| vote.decision == Ballot::Reject) {
+            return Err(format!("{} rejected it", veto.approver.subject));
+        }
+        let voters: BTreeSet<(&str, &str)> =
+            counted().map(|v| (v.approver.issuer.as_str(), v.approver.subject.as_str())).collect();
+        let wanted = usize::try_from(policy.required_approvals).unwrap_or(usize::MAX);
+        if voters.len() < wanted {
+            return Err(format!("it holds {} approvals, and {wanted} were required", voters.len()));
+        }
+        Ok(())
+    }
+
+    fn evidence(&self, said: &Said, now: Option<&ArtifactFacts>) -> Confirmed {
+        for kind in ["artifact", "signature", "provenance"] {
+            if of_kind(said, kind).next().is_none() {
+                return Err(Not(format!("the record names no {kind}")));
+            }
+        }
+        let Some(facts) = now else { return Ok(()) };
+        let named = |kind: &str| of_kind(said, kind).find_map(|e| e.digest);
+        held(facts.artifact.as_ref(), "the artifact", Some(self.artifact.digest))?;
+        held(facts.signature.as_ref(), "the signature", named("signature"))?;
+        held(facts.provenance.get(&self.order), "the provenance", named("provenance"))
+    }
+
+    fn window(&self, said: &Said, then: &Then) -> Confirmed {
+        if said.parameters.is_null() {
+            return Ok(());
+        }
+        let windows: Vec<Window> = part(&said.parameters, "windows").map_err(Not)?;
+        let freezes: Vec<Freeze> = part(&said.parameters, "freezes").map_err(Not)?;
+        let calendar = Calendar::new(&windows, &freezes)
+            .map_err(|wrong| Not(wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
+        let why = match calendar.open_at(self.at) {
+            Open::Yes(_) => return Ok(()),
+            Open::No { why, .. } => why,
+        };
+        let (proven, _) = self.proven(then, &self.order);
+        let healthy_here =
+            proven.iter().any(|p| self.ran(p) && p.run.first_healthy.is_some_and(|since| since <= self.at));
+        if healthy_here { Ok(()) } else { Err(Not(format!("at {} it was closed: {why}", self.at))) }
+    }
+}
+
+/// One stage as the gate's parameters have it.
+#[derive(Debug, Deserialize)]
+struct Stage {
+    order: OrderRef,
+    soak: Span,
+}
+
+#[derive(Debug, Deserialize)]
+struct Vote {
+    approver: Voter,
+    decision: Ballot,
+    counted: bool,
+}
+
+#[derive(Debug, Deserialize)]
+struct Voter {
+    issuer: String,
+    subject: String,
+}
+
+fn part<T: DeserializeOwned>(parameters: &Value, name: &str) -> Result<T, String> {
+    let value = parameters.get(name).cloned().unwrap_or_default();
+    serde_json::from_value(value).map_err(|e| format!("its {name} cannot be read: {e}"))
+}
+
+fn wanted_stages(said: &Said) -> Result<Vec<Stage>, String> {
+    if said.parameters.is_null() { Ok(Vec::new()) } else { part(&said.parameters, "upstream") }
+}
+
+fn wanted_checks(said: &Said) -> Result<Vec<Check>, String> {
+    if said.parameters.is_null() { Ok(Vec::new()) } else { part(&said.parameters, "checks") }
+}
+
+fn of_kind<'s>(said: &'s Said, kind: &'s str) -> impl Iterator<Item = &'s EvidenceRef> {
+    said.evidence.iter().filter(move |e| e.kind == kind)
+}
+
+/// Only the pieces that the gate rested on; nothing of them is something that is gone.
+fn only<P: Clone>(
+    known: &Evidence<Vec<P>>,
+    digest: impl Fn(&P) -> Digest,
+    said: &Said,
+    kind: &str,
+) -> Evidence<Vec<P>> {
+    let Evidence::Proven(all) = known else { return known.clone() };
+    let named: BTreeSet<Digest> = of_kind(said, kind).filter_map(|e| e.digest).collect();
+    let kept: Vec<P> = all.iter().filter(|p| named.contains(&digest(p))).cloned().collect();
+    if kept.is_empty() {
+        let why = format!("no {kind} that the record names is in the registry any more");
+        return Evidence::Missing(Looked { why, ..Looked::default() });
+    }
+    Evidence::Proven(kept)
+}
+
+/// Whether what a record names is still there and still proves its claim.
+fn held<P>(known: Option<&Evidence<P>>, what: &str, named: Option<Digest>) -> Confirmed {
+    match known {
+        Some(Evidence::Proven(_)) => Ok(()),
+        Some(Evidence::Missing(looked) | Evidence::Invalid(looked)) => Err(gone(what, named, looked)),
+        Some(Evidence::Unread(unread)) => Err(unread_of(unread)),
+        None => Err(Doubt::Unread(format!("{what} was not read"))),
+    }
+}
+
+fn gone(what: &str, named: Option<Digest>, looked: &Looked) -> Doubt {
+    let named = named.map(|digest| format!(" {}", digest.short())).unwrap_or_default();
+    Not(format!("{what}{named} is not in the registry any more, or does not verify: {}", looked.why))
+}
+
+fn unread_of(unread: &Unread) -> Doubt {
+    Doubt::Unread(format!("{}: {}", unread.reason, super::evidence::unread_text(unread)))
+}

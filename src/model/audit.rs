@@ -1,0 +1,41 @@
+//! What `verify-history` found.
+
+use crate::model::id::{CommitId, Digest, OrderRef};
+
+/// One thing that is not as it should be, or that could not be looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finding {
+    /// The commit that brought it.
+    pub commit: CommitId,
+    /// Whose.
+    pub order: Option<OrderRef>,
+    /// Of which artifact or record.
+    pub digest: Option<Digest>,
+    /// Stable, for scripts.
+    pub code: &'static str,
+    /// For a person.
+    pub what: String,
+}
+
+/// All of it.
+#[derive(Debug, Clone, Default)]
+pub struct Audit {
+    /// Commits of the history.
+    pub commits: usize,
+    /// Those that changed Servings, Applications or records.
+    pub touched: usize,
+    /// Promotions that were judged again.
+    pub promotions: usize,
+    /// Deployment records that were judged again.
+    pub deployments: usize,
+    /// Promotions that history alone tells of, in a repository that keeps no records.
+    pub unrecorded: usize,
+    /// What is not as it should be, oldest commit first.
+    pub findings: Vec<Finding>,
+    /// What could not be looked at.
+    pub unread: Vec<Finding>,
+    /// No registry was asked.
+    pub offline: bool,
+    /// The repository keeps no records, by the user's word.
+    pub no_records: bool,
+}

@@ -1,0 +1,68 @@
+//! Kind `HistoryVerification`: what `verify-history` found.
+
+use super::{API_VERSION, print};
+use crate::model::audit::{Audit, Finding};
+use serde::Serialize;
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct HistoryVerification<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    /// As asked; null: the whole branch.
+    range: Option<&'a str>,
+    /// No registry was asked.
+    offline: bool,
+    /// The repository keeps no records, by the user's word.
+    no_records: bool,
+    commits: usize,
+    touched: usize,
+    promotions: usize,
+    deployments: usize,
+    /// Promotions that history alone tells of.
+    unrecorded: usize,
+    findings: Vec<Item<'a>>,
+    unread: Vec<Item<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Item<'a> {
+    commit: String,
+    namespace: Option<&'a str>,
+    name: Option<&'a str>,
+    digest: Option<String>,
+    /// Stable, for scripts.
+    code: &'static str,
+    message: &'a str,
+}
+
+/// The document.
+#[must_use]
+pub fn audit(audit: &Audit, range: Option<&str>) -> String {
+    print(&HistoryVerification {
+        api_version: API_VERSION,
+        kind: "HistoryVerification",
+        range,
+        offline: audit.offline,
+        no_records: audit.no_records,
+        commits: audit.commits,
+        touched: audit.touched,
+        promotions: audit.promotions,
+        deployments: audit.deployments,
+        unrecorded: audit.unrecorded,
+        findings: audit.findings.iter().map(item).collect(),
+        unread: audit.unread.iter().map(item).collect(),
+    })
+}
+
+fn item(finding: &Finding) -> Item<'_> {
+    Item {
+        commit: finding.commit.to_string(),
+        namespace: finding.order.as_ref().map(|o| o.namespace.as_str()),
+        name: finding.order.as_ref().map(|o| o.name.as_str()),
+        digest: finding.digest.map(|d| d.to_string()),
+        code: finding.code,
+        message: &finding.what,
+    }
+}
