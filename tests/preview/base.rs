@@ -144,7 +144,7 @@ fn what_the_base_did_since_is_not_the_change() {
     let plan = json(&place);
     assert_eq!(orders(&plan), ["shop/checkout Hold"], "one approval less is asked for");
     let told = texts(&plan["base"]["weakened"]);
-    assert_eq!(told, "Order shop/checkout: needs 1 approvals instead of 2\n");
+    assert_eq!(told, "Order shop/checkout: 1 must approve instead of 2\n");
     assert!(texts(&plan["base"]["notes"]).contains("lacks 1 commits of main"), "{plan}");
 }
 
