@@ -264,8 +264,7 @@ Examples:
   expedite diff shop/podinfo --color always | less -R")]
     Diff(Diff),
 
-    /// Show the evidence of one artifact for one Order, claim by claim: by whose keys, found where, and why
-    /// anything else did not count
+    /// Show the evidence of one artifact, claim by claim; keep it in one file, or verify from one
     #[command(after_help = "\
 Examples:
   expedite verify registry.shop.example:5000/shop/catalog@sha256:5d41… --order shop/catalog

@@ -103,10 +103,10 @@ pub async fn collect(
     let mut attached = futures::stream::iter(digests.into_iter().map(fetch)).buffered(AT_ONCE);
     while let Some((digest, answer)) = attached.next().await {
         match answer {
-            Answer::Found(manifest) if holds_evidence(&manifest) => {
-                manifests.push(Listed { tag: None, manifest });
-            }
-            Answer::Found(_) => all.left_out.push(format!("{digest}: attached, and no signed evidence")),
+            Answer::Found(manifest) => match holds_evidence(&manifest, options.evidence_cap) {
+                Ok(()) => manifests.push(Listed { tag: None, manifest }),
+                Err(why) => all.left_out.push(format!("{digest}: attached, and {why}")),
+            },
             Answer::Absent => all.left_out.push(format!("{digest}: listed, and not in the registry")),
             Answer::Unread(why) => return Err(why),
         }
@@ -166,14 +166,27 @@ fn refused(artifact: &Artifact, why: String) -> Unread {
     }
 }
 
-/// Whether a manifest that refers to the artifact has a layer that `gather` would read.
-fn holds_evidence(manifest: &Manifest) -> bool {
+/// Whether a manifest that refers to the artifact is one that `gather` would take evidence from.
+///
+/// # Errors
+/// It is not: why. What is too long to be read anywhere proves nothing anywhere, so that a stranger who
+/// attaches it stops nobody.
+fn holds_evidence(manifest: &Manifest, cap: u64) -> Result<(), &'static str> {
     let is_evidence = |d: &Descriptor| {
-        d.media_type.starts_with(BUNDLE_PREFIX)
-            || [PAYLOAD, ENVELOPE, IN_TOTO].contains(&d.media_type.as_str())
+        let exact = [PAYLOAD, ENVELOPE, IN_TOTO];
+        d.media_type.starts_with(BUNDLE_PREFIX) || exact.contains(&d.media_type.as_str())
     };
-    artifact::is_image(manifest)
-        && artifact::image(manifest).is_ok_and(|i| i.layers.iter().flatten().any(is_evidence))
+    let layers = match artifact::is_image(manifest).then(|| artifact::image(manifest)) {
+        Some(Ok(image)) => image.layers.unwrap_or_default(),
+        Some(Err(_)) | None => Vec::new(),
+    };
+    if !layers.iter().any(is_evidence) {
+        return Err("no signed evidence");
+    }
+    match layers.iter().any(|d| d.size > cap) {
+        true => Err("longer than evidence is read"),
+        false => Ok(()),
+    }
 }
 
 /// The blobs that an image manifest names: its config, where that is one we can hash, and its layers.

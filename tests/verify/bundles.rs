@@ -222,7 +222,7 @@ fn what_is_not_proven_or_not_whole_is_not_saved() {
     assert!(said.stderr.contains("nothing is saved"), "{}", said.stderr);
     // Proven, and one more piece is listed whose blob is gone.
     let bench = Bench::whole();
-    bench.place.write("objects/order.yaml", crate::bundles::PLAIN);
+    bench.place.write("objects/order.yaml", PLAIN);
     bench.place.write("objects/environment.yaml", "");
     bench.verify(&[]).ok();
     let seal = bench.layout.bundle(&bench.digest, APPROVAL);
@@ -235,7 +235,7 @@ fn what_is_not_proven_or_not_whole_is_not_saved() {
     assert!(!bench.place.path("podinfo.tar").exists());
 }
 
-const PLAIN: &str = "apiVersion: delivery.kokumi.dev/v1alpha1\nkind: Order\nmetadata: {name: podinfo, namespace: shop}\nspec: {}\n";
+pub const PLAIN: &str = "apiVersion: delivery.kokumi.dev/v1alpha1\nkind: Order\nmetadata: {name: podinfo, namespace: shop}\nspec: {}\n";
 
 #[test]
 fn a_bundle_is_about_one_artifact() {
@@ -262,4 +262,64 @@ fn a_bundle_is_about_one_artifact() {
         said.exits(1);
         assert!(said.stderr.contains("cannot read it"), "{}", said.stderr);
     }
+}
+
+#[test]
+fn what_is_attached_and_no_evidence_is_left_out_and_a_long_layer_is_not() {
+    let bench = Bench::bare();
+    bench.place.write("objects/order.yaml", PLAIN);
+    bench.place.write("objects/environment.yaml", "");
+    // Longer than what is looked into: then its presence is what counts.
+    let mut random = 1_u64;
+    let text = std::iter::repeat_with(|| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        char::from(b' ' + (random >> 57) as u8 % 95)
+    });
+    let digest = bench.renderer.prepare(
+        &bench.place.path("registry"),
+        "shop/podinfo",
+        &text.take(11 << 20).collect::<String>(),
+    );
+    let layer = bench.layout.manifest(&digest)["layers"][0].clone();
+    assert!(layer["size"].as_u64().unwrap() > 8 << 20, "{layer}");
+    // A list of parts that nobody signed, and a bundle that says it is 40 MiB long.
+    let attach = |media_type: &str, size: u64| {
+        let blob = bench.layout.add(b"parts");
+        let subject = serde_json::json!({"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": digest, "size": 1});
+        let manifest = serde_json::json!({
+            "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json", "artifactType": media_type,
+            "config": {"mediaType": "application/vnd.oci.empty.v1+json", "digest": bench.layout.add(b"{}"), "size": 2},
+            "layers": [{"mediaType": media_type, "digest": blob, "size": size}], "subject": subject,
+        });
+        let bytes = serde_json::to_vec(&manifest).unwrap();
+        let digest = bench.layout.add(&bytes);
+        let mut entries = bench.layout.entries();
+        entries.push(
+            serde_json::json!({"mediaType": manifest["mediaType"], "digest": digest, "size": bytes.len()}),
+        );
+        bench.layout.set_entries(&entries);
+        digest
+    };
+    let parts = attach("application/spdx+json", 5);
+    let long = attach("application/vnd.dev.sigstore.bundle.v0.3+json", 40 << 20);
+    let reference = format!("{}@{digest}", bench::REPOSITORY);
+    let verify = |more: &[&str]| {
+        bench.place.expedite(&[&["verify", &reference, "--order", "shop/podinfo", "--at", AT], more].concat())
+    };
+    let said = verify(&["--save", "podinfo.tar", "-v"]);
+    said.ok();
+    assert!(
+        said.stderr.contains(&format!("left out: {parts}: attached, and no signed evidence")),
+        "{}",
+        said.stderr
+    );
+    assert!(
+        said.stderr.contains(&format!("left out: {long}: attached, and longer than evidence is read")),
+        "{}",
+        said.stderr
+    );
+    let held = files(&fs::read(bench.place.path("podinfo.tar")).unwrap());
+    assert!(held.contains_key(&format!("blobs/{}", layer["digest"].as_str().unwrap().replace(':', "/"))));
+    bench.forget_registry();
+    verify(&["--bundle", "podinfo.tar"]).ok();
 }
