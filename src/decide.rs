@@ -7,6 +7,7 @@ pub mod applications;
 pub mod ballot;
 pub mod forecast;
 pub mod intent;
+pub mod next;
 pub mod open;
 pub mod removal;
 pub mod status;

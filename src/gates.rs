@@ -23,7 +23,7 @@ pub mod vulnerabilities;
 pub mod window;
 
 use crate::model::evidence::{ArtifactFacts, Ask, Claim, Facts, RecordAsk};
-use crate::model::id::{Artifact, Digest};
+use crate::model::id::{Artifact, Digest, OrderName};
 use crate::model::kitchen::KitchenSpec;
 use crate::model::time::{Span, Time};
 use crate::model::verdict::{GateName, Verdict};
@@ -97,6 +97,8 @@ pub struct Context {
     pub rescan: Option<Span>,
     /// `now` is ahead of the real clock: what is healthy is taken to have stayed so until then.
     pub foreseen: bool,
+    /// Orders of this name are explained: every gate's evidence is read, whatever holds or is kept.
+    pub explained: Option<OrderName>,
     /// Who may vote.
     pub electorate: Arc<Electorate>,
 }
@@ -118,6 +120,7 @@ impl Context {
             assumed: false,
             rescan: None,
             foreseen: false,
+            explained: None,
             electorate: Arc::new(electorate),
         }
     }
@@ -161,10 +164,11 @@ fn deployed_scans(case: &Case, context: &Context) -> Option<(Artifact, Claim)> {
 }
 
 fn claims(case: &Case, context: &Context) -> Vec<(Artifact, Claim)> {
+    let explained = context.explained.as_ref() == Some(&case.order.name);
     let Some(candidate) = &case.candidate else {
         let Some(deployed) = &case.deployed else { return Vec::new() };
         let joins = case.slots.iter().any(|slot| evidence::joins(case, slot));
-        if evidence::kept(case, &deployed.artifact, context.trust).is_some() && !joins {
+        if evidence::kept(case, &deployed.artifact, context.trust).is_some() && !joins && !explained {
             return Vec::new();
         }
         return evidence::basics(&deployed.artifact, &case.order);
@@ -176,6 +180,7 @@ fn claims(case: &Case, context: &Context) -> Vec<(Artifact, Claim)> {
     // votes is read in every run, unless an earlier gate keeps it from being the target anyway.
     let is_no_target = hopeless.iter().any(|name| *name <= GateName::Upstream);
     let asked = |gate: &&Gate| match gate.name {
+        _ if explained => true,
         GateName::Evidence => !kept || hopeless.is_empty(),
         GateName::Ready
         | GateName::Upstream

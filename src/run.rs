@@ -28,7 +28,7 @@ use crate::load::cluster::{Cluster, Fetched};
 use crate::load::folder::Folder;
 use crate::load::{self, Input, OURS, Observed};
 use crate::model::evidence::{ArtifactFacts, Ask, Claim, Facts};
-use crate::model::id::{Artifact, CommitId, Namespace};
+use crate::model::id::{Artifact, CommitId, Namespace, OrderName};
 use crate::model::kind;
 use crate::model::kitchen::{KitchenSpec, Role};
 use crate::model::plan::Plan;
@@ -120,6 +120,8 @@ pub struct Setup<'a> {
     pub now: Time,
     /// `now` is ahead of the real clock (`plan --at`): what is healthy is taken to stay so.
     pub foreseen: bool,
+    /// Orders of this name are explained: all that their gates ask for is read.
+    pub explained: Option<OrderName>,
 }
 
 /// Everything that was read and decided, once.
@@ -205,6 +207,7 @@ fn decide_on(
         require_observation: setup.require_observation,
         records: setup.records,
         foreseen: setup.foreseen,
+        explained: setup.explained.clone(),
         rescan: ring.state().usable.contains(&Role::Scans).then_some(setup.rescan),
         ..Context::new(setup.now, world.kitchen.as_ref().map(|k| &k.object.spec))
     };

@@ -242,6 +242,7 @@ impl Chain {
             options: Options::default(),
             now,
             foreseen: false,
+            explained: None,
             rescan: expedite::model::time::Span::of_seconds(86_400),
         };
         let writing = Writing { identity: &identity, tries: 3, check: false };

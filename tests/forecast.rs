@@ -148,6 +148,86 @@ proptest! {
     }
 }
 
+/// A stage that waits for its own window, and one behind it with a soak, a window and a freeze.
+fn waiting_chain(first: &str, soak: u64, second: &str, freeze: &str) -> Sim {
+    let mut sim = Sim::shop();
+    sim.environment("production", &format!("{{clusters: [eu-1], promotion: {{freezes: [{freeze}]}}}}"));
+    sim.order(STAGING, &format!("{{environment: dev, promotion: {{mode: Automatic, windows: [{first}]}}}}"));
+    let upstream = format!("upstream: [{{order: staging/podinfo, soak: {soak}h}}], windows: [{second}]");
+    sim.order(SHOP, &with(&upstream));
+    for of in [STAGING, SHOP] {
+        sim.preparation_of(of, "p1", 1, "p1", "signed: true");
+    }
+    sim.run();
+    sim
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+    /// Along a chain: what is foreseen before the first stage moves is what comes, where everything is
+    /// healthy at once, and a second before it nothing is promoted.
+    #[test]
+    fn along_a_chain_the_forecast_comes_true_to_the_second(
+        first in any_window(),
+        soak in 1u64..50,
+        second in any_window(),
+        freeze in (0u64..100, 1u64..60),
+    ) {
+        let from = at("09:00").plus(Span::of_seconds(freeze.0 * 3_600));
+        let to = from.plus(Span::of_seconds(freeze.1 * 3_600));
+        let mut sim = waiting_chain(&first, soak, &second, &format!("{{from: \"{from}\", to: \"{to}\"}}"));
+        let Some(Forecast::NotBefore { time: foreseen, gate, .. }) = forecast(&mut sim, SHOP) else {
+            panic!("{first} {second}")
+        };
+        prop_assert_eq!(gate, GateName::Upstream);
+        if sim.deployed(STAGING).is_none() {
+            let Some(Forecast::At(opens)) = forecast(&mut sim, STAGING) else { panic!("{first}") };
+            let early = sim.plan_at(Time::from_unix(opens.unix() - 1));
+            prop_assert!(!promotes(&early, STAGING));
+            sim.now = opens;
+            sim.run();
+        }
+        prop_assert_eq!(sim.deployed(STAGING), Some("p1".to_owned()));
+        Argo::healthy_since(sim.now).look(&mut sim, &[STAGING]);
+        sim.run();
+        prop_assert_eq!(sim.deployed(SHOP), None, "it soaks for an hour at least");
+        prop_assert_eq!(forecast(&mut sim, SHOP), Some(Forecast::At(foreseen)), "{} {}", first, second);
+        let plan = sim.plan_at(foreseen);
+        prop_assert!(promotes(&plan, SHOP), "at {}", foreseen);
+        let plan = sim.plan_at(Time::from_unix(foreseen.unix() - 1));
+        prop_assert!(!promotes(&plan, SHOP), "a second before {}", foreseen);
+    }
+}
+
+/// A stage that passed, or that moves on to something else, postpones nothing.
+#[test]
+fn only_stages_that_hold_count() {
+    let mut sim = soaking("upstream: [{order: staging/podinfo}, {order: us/podinfo, soak: 1h}]", "");
+    sim.order(
+        "us/podinfo",
+        "{environment: dev, promotion: {mode: Automatic, windows: [{timezone: UTC, from: \"12:00\", to: \"13:00\"}]}}",
+    );
+    sim.preparation_of("us/podinfo", "p1", 1, "p1", "signed: true");
+    // Staging ran the change and goes on to the next one in the evening.
+    sim.order(
+        STAGING,
+        "{environment: dev, promotion: {mode: Automatic, windows: [{timezone: UTC, from: \"20:00\", to: \"21:00\"}]}}",
+    );
+    sim.preparation_of(STAGING, "p2", 2, "p2", "signed: true");
+    sim.run();
+    let Some(Forecast::NotBefore { time, .. }) = forecast(&mut sim, SHOP) else { panic!() };
+    assert_eq!(time, at("13:00"), "12:00 and an hour of soak");
+}
+
+#[test]
+fn checks_that_nobody_read_are_no_promise() {
+    let scan = "checks: [{name: scan, vulnerabilities: {maxCritical: 0, maxAge: 24h}}]";
+    let mut sim = soaking(&format!("upstream: [{{order: staging/podinfo, soak: 90m}}], {scan}"), "");
+    sim.run();
+    let Some(Forecast::NotBefore { time, gate, .. }) = forecast(&mut sim, SHOP) else { panic!() };
+    assert_eq!((time, gate), (at("10:30"), GateName::Checks));
+}
+
 mod opened {
     use super::*;
 

@@ -146,6 +146,7 @@ impl Fleet {
             options: Options::default(),
             now: now(),
             foreseen: false,
+            explained: None,
             rescan: expedite::model::time::Span::of_seconds(86_400),
         };
         let writing = Writing { identity: &identity, tries: 1, check: false };

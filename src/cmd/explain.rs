@@ -19,7 +19,8 @@ pub fn run(
     output: &mut Output,
 ) -> Result<(), Vec<Failure>> {
     let opened = Opened::new(common, outside, Access::Read)?;
-    let setup = opened.setup(Access::Read, None);
+    let mut setup = opened.setup(Access::Read, None);
+    setup.explained = Some(args.order.name.clone());
     let decided =
         run::decide(&setup, &mut Known::default(), &mut |text| output.progress(text)).map_err(one)?;
     shown::details(&opened, output);
@@ -30,7 +31,7 @@ pub fn run(
     let Some(row) = view.plan.rows.iter().find(|row| row.order == order) else {
         return Err(one(setup::no_such_order(&order.to_string())));
     };
-    let more = shown.explained(&order);
+    let more = shown.explained(row);
     output.result(&match args.output {
         TableFormat::Table | TableFormat::Wide => explain::text(&view, row, &more),
         TableFormat::Json => json_v1::explain::explanation(&view, row, &more),

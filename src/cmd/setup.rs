@@ -196,6 +196,7 @@ impl Opened {
             records: !self.no_records,
             now: self.now,
             foreseen: self.foreseen,
+            explained: None,
             rescan: self.settings.evidence.rescan,
         }
     }

@@ -8,7 +8,7 @@ use crate::model::id::OrderRef;
 use crate::model::plan::{Decision, Explained, Plan, Row, ServingPlan};
 use crate::report::fingerprint::{self, Fingerprint};
 use crate::report::plan::headline;
-use crate::report::preview::{Against, More, Preview};
+use crate::report::preview::{Against, Preview};
 use crate::report::view::{Drift, View, Written};
 use crate::report::{self, Output, github, markdown};
 use crate::run::{Decided, Setup, contents, problems};
@@ -56,6 +56,7 @@ impl Shown {
         if shown.written.is_none() {
             let settings = shown.settings();
             shown.preview.fingerprint = Some(Fingerprint::of(&shown.view(), &settings));
+            shown.foresee();
         }
         shown
     }
@@ -118,11 +119,23 @@ impl Shown {
         )
     }
 
+    /// When what waits can deploy.
+    fn foresee(&mut self) {
+        let Decided { plan, cases, facts, context, .. } = &self.decided;
+        let forecasts = Forecasts::new(cases, facts, context);
+        for row in plan.rows.iter().filter(|row| row.decision == Decision::Hold) {
+            let more = self.preview.more.entry(row.order.clone()).or_default();
+            more.forecast = forecasts.of(&row.order);
+        }
+    }
+
     /// Looks into the artifacts of what moves or waits, and at when what waits can deploy. What cannot be read
     /// is unknown, and no failure of the plan.
     pub fn look_inside(&mut self, setup: &Setup<'_>) {
-        let Decided { plan, cases, facts, context, .. } = &self.decided;
-        let forecasts = Forecasts::new(cases, facts, context);
+        if self.written.is_some() {
+            self.foresee();
+        }
+        let Decided { plan, cases, .. } = &self.decided;
         let (mut orders, mut pairs) = (Vec::new(), Vec::new());
         for row in &plan.rows {
             let (Decision::Promote(_) | Decision::Hold, Some(candidate)) = (&row.decision, &row.candidate)
@@ -131,10 +144,7 @@ impl Shown {
             };
             let case = cases.iter().find(|case| case.order == row.order);
             let deployed = case.and_then(|case| case.deployed.as_ref());
-            let mut more = More::default();
-            if row.decision == Decision::Hold {
-                more.forecast = forecasts.of(&row.order);
-            }
+            let more = self.preview.more.entry(row.order.clone()).or_default();
             more.moves = deployed
                 .filter(|d| d.target_namespace != candidate.target_namespace)
                 .map(|d| (d.target_namespace.to_string(), candidate.target_namespace.to_string()));
@@ -143,7 +153,6 @@ impl Shown {
                 orders.push(row.order.clone());
                 pairs.push((from, diff::place(candidate)));
             }
-            self.preview.more.insert(row.order.clone(), more);
         }
         for (order, inside) in orders.into_iter().zip(contents::compared(setup, &pairs, false)) {
             self.preview.more.entry(order).or_default().inside = Some(inside);
@@ -188,9 +197,9 @@ impl Shown {
 
     /// What is known of one Order besides its row.
     #[must_use]
-    pub fn explained(&self, order: &OrderRef) -> Explained {
+    pub fn explained(&self, row: &Row) -> Explained {
         let Decided { cases, facts, context, .. } = &self.decided;
-        explained(cases, order, facts, context)
+        explained(cases, &row.order, &row.verdicts, facts, context)
     }
 
     /// What was decided.

@@ -5,7 +5,8 @@
 //! healthy taken to stay so. So the answer is theirs: a plan for that instant promotes, one for a second
 //! earlier does not.
 
-use crate::gates::{self, Context, approvals};
+use crate::decide::next;
+use crate::gates::{self, Context, approvals, upstream};
 use crate::model::calendar::{Calendar, Open};
 use crate::model::evidence::Facts;
 use crate::model::id::OrderRef;
@@ -14,6 +15,7 @@ use crate::model::time::Time;
 use crate::model::verdict::{For, GateName, Outcome, Verdict};
 use crate::resolve::Case;
 use crate::resolve::observe::{self, Health};
+use crate::resolve::stage::Stage;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -74,9 +76,13 @@ impl<'a> Forecasts<'a> {
         None
     }
 
-    fn judge(&self, case: &Case, at: Time) -> Vec<Verdict> {
+    fn context_at(&self, at: Time) -> Context {
         let then = at > self.context.now;
-        let context = Context { now: at, foreseen: self.context.foreseen || then, ..self.context.clone() };
+        Context { now: at, foreseen: self.context.foreseen || then, ..self.context.clone() }
+    }
+
+    fn judge(&self, case: &Case, at: Time) -> Vec<Verdict> {
+        let context = self.context_at(at);
         let mut verdicts = gates::judge(case, self.facts, &context);
         // A seal that is due is the run's own doing: nobody has to wait for it.
         if approvals::assess(case, self.facts, &context).due.is_some() {
@@ -93,29 +99,52 @@ impl<'a> Forecasts<'a> {
         if verdict.outcome == Outcome::Failed {
             return Forecast::Never { gate, message };
         }
-        let upstream = case.stages.iter().filter_map(|stage| {
-            // An upstream that promotes the change itself soaks after that, at the earliest.
-            let own = match self.of(&stage.order)? {
-                Forecast::At(time) | Forecast::NotBefore { time, .. } => time,
-                Forecast::Never { .. } => return None,
-            };
-            Some(own.plus(stage.soak))
-        });
+        // An upstream that has yet to run the change soaks after that, at the earliest.
+        let context = self.context_at(at);
+        let held = match gate {
+            GateName::Upstream => upstream::holding(case, self.facts, &context),
+            _ => Vec::new(),
+        };
+        let upstream = held.into_iter().filter_map(|stage| Some(self.runs(case, stage)?.plus(stage.soak)));
         let time = upstream.max().map_or(at, |time| time.max(at));
         Forecast::NotBefore { time: opening(case, time), gate, message }
     }
 }
 
-/// What `explain` tells of an Order besides its row.
+impl Forecasts<'_> {
+    /// When a stage runs the change at the earliest: since when it does, or when it will.
+    fn runs(&self, case: &Case, stage: &Stage) -> Option<Time> {
+        let wanted = case.candidate.as_ref()?;
+        let index = self.cases.binary_search_by(|case| case.order.cmp(&stage.order)).ok()?;
+        let there = self.cases[index].candidate.as_ref();
+        if there.is_some_and(|candidate| upstream::is_same_change(wanted, candidate)) {
+            return match self.of(&stage.order)? {
+                Forecast::At(time) | Forecast::NotBefore { time, .. } => Some(time),
+                Forecast::Never { .. } => None,
+            };
+        }
+        let newest = stage.serving.as_deref().and_then(|serving| serving.status.history.first())?;
+        let same = newest.digest == wanted.artifact.digest
+            || (wanted.base_digest.is_some() && newest.base_digest == wanted.base_digest);
+        (same && newest.ended_time.is_none()).then_some(newest.promoted_time)
+    }
+}
+
+/// What `explain` tells of an Order besides its row, which holds `verdicts`.
 #[must_use]
-pub fn explained(cases: &[Case], order: &OrderRef, facts: &Facts, context: &Context) -> Explained {
+pub fn explained(
+    cases: &[Case],
+    order: &OrderRef,
+    verdicts: &[Verdict],
+    facts: &Facts,
+    context: &Context,
+) -> Explained {
     let Ok(index) = cases.binary_search_by(|case| case.order.cmp(order)) else { return Explained::default() };
     let case = &cases[index];
     let health = case.deployed.as_ref().zip(case.serving.as_ref()).map(|(deployed, serving)| {
         observe::deployed(deployed, &serving.status.history, case.seen.as_deref(), context.now)
     });
     Explained {
-        forecast: Forecasts::new(cases, facts, context).of(order),
         observed: health.map(|health| match health {
             Health::NotObserved => "nobody looked at its Applications".to_owned(),
             Health::Degraded { why, .. } => format!("degraded: {why}"),
@@ -129,14 +158,17 @@ pub fn explained(cases: &[Case], order: &OrderRef, facts: &Facts, context: &Cont
             Some(_) => approvals::assess(case, facts, context).tally.votes,
             None => Vec::new(),
         },
+        steps: next::steps(case, verdicts, context),
+        idle: next::idle(case),
     }
 }
 
-/// Whether a run would still be held by it. What only was not read, and what a later run does by itself,
-/// holds nobody.
+/// Whether a run would still be held by it. A kept verdict, a seal that the run makes, and what a later run
+/// does by itself hold nobody; checks and a provenance that nobody read in this run may.
 fn holds(verdict: &Verdict) -> bool {
     match &verdict.outcome {
-        Outcome::Passed | Outcome::Waiting(For::AnotherGate | For::LaterRun) => false,
+        Outcome::Passed | Outcome::Waiting(For::LaterRun) => false,
+        Outcome::Waiting(For::AnotherGate) => matches!(verdict.gate, GateName::Upstream | GateName::Checks),
         Outcome::Failed
         | Outcome::Waiting(
             For::Instant(_) | For::Person(_) | For::Evidence | For::Order(_) | For::Registry | For::Build,

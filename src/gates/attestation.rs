@@ -25,7 +25,9 @@ pub fn judge(check: &AttestationCheck, known: Option<&Evidence<Vec<Proof>>>, now
             return Answer::unread(format!("{}: {}", unread.reason, unread_text(unread)));
         }
         Some(Evidence::Missing(looked) | Evidence::Invalid(looked)) => {
-            return Answer::lacking(format!("{} ({})", looked.why, check.predicate_type));
+            let (why, wanted) = (&looked.why, &check.predicate_type);
+            let named = why.contains(wanted.as_str());
+            return Answer::lacking(if named { why.clone() } else { format!("{why} ({wanted})") });
         }
         Some(Evidence::Proven(proofs)) => proofs,
     };

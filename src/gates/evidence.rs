@@ -139,6 +139,12 @@ fn said(reason: Verified, message: String) -> Verification {
 
 fn told(claim: &str, looked: &Looked) -> String {
     let mut text = format!("{claim}: {}", looked.why);
+    // The only one that was looked at is what the sentence is about.
+    if let [only] = looked.candidates.as_slice()
+        && looked.why.contains(&only.why)
+    {
+        return text;
+    }
     for candidate in looked.candidates.iter().take(3) {
         let digest = candidate.digest.map(|d| format!(" {}", d.short())).unwrap_or_default();
         let _ = write!(text, " [{}{digest}: {}]", candidate.place, candidate.why);

@@ -104,6 +104,21 @@ pub fn judge(case: &Case, facts: &Facts, context: &Context) -> Verdict {
     verdict
 }
 
+/// The stages that do not pass, at the context's clock.
+#[must_use]
+pub fn holding<'c>(case: &'c Case, facts: &Facts, context: &Context) -> Vec<&'c Stage> {
+    let Some(candidate) = &case.candidate else { return Vec::new() };
+    let holds = |stage: &&Stage| answer(case, candidate, stage, facts, context).outcome != Outcome::Passed;
+    case.stages.iter().filter(holds).collect()
+}
+
+/// The same change, as far as two candidates claim.
+#[must_use]
+pub fn is_same_change(one: &Candidate, other: &Candidate) -> bool {
+    one.artifact.digest == other.artifact.digest
+        || (one.base_digest.is_some() && one.base_digest == other.base_digest)
+}
+
 struct Answer {
     outcome: Outcome,
     message: String,
@@ -201,9 +216,13 @@ fn answer(case: &Case, candidate: &Candidate, stage: &Stage, facts: &Facts, cont
     if let Some(why) = &stage.unreadable {
         return waiting(For::Order(order.clone()), format!("{order} cannot be read: {why}"));
     }
-    let link = match base_link(case, candidate, facts) {
-        Ok(link) => link,
-        Err(unread) => {
+    let link = base_link(case, candidate, facts);
+    let base = match link {
+        Link::Listed(base) => Some(base),
+        // It was not asked for, because the stage cannot pass as it is: what is claimed says why not.
+        Link::NotRead => candidate.base_digest,
+        Link::Unlisted => None,
+        Link::Unread(unread) => {
             return Answer {
                 unread: true,
                 ..waiting(For::Registry, format!("provenance of the candidate: {}", unread_text(unread)))
@@ -211,7 +230,7 @@ fn answer(case: &Case, candidate: &Candidate, stage: &Stage, facts: &Facts, cont
         }
     };
     let claimed: Vec<&HistoryEntry> = entries(stage).iter().filter(|e| claims_same(candidate, e)).collect();
-    let found = of_stage(stage, candidate, link, facts, context);
+    let found = of_stage(stage, candidate, base, facts, context);
     let soaked = match stage.soak {
         Span::ZERO => String::new(),
         span => format!(" for {span}"),
@@ -221,6 +240,10 @@ fn answer(case: &Case, candidate: &Candidate, stage: &Stage, facts: &Facts, cont
             let Some(run) = found.run else {
                 return waiting(For::Order(order.clone()), format!("{order}: no deployment to show"));
             };
+            if run.digest != candidate.artifact.digest && matches!(link, Link::NotRead) {
+                let message = "the candidate's provenance was not read in this run: another gate holds";
+                return waiting(For::AnotherGate, format!("{order}: {message}"));
+            }
             match forgotten_end(stage, candidate, &run, facts) {
                 Ok(None) => passed(stage, run, first_healthy, complete),
                 Ok(Some(ended)) => waiting(
@@ -262,7 +285,7 @@ fn answer(case: &Case, candidate: &Candidate, stage: &Stage, facts: &Facts, cont
             For::Evidence,
             format!("{order} ran this change by its history, but that is not proven: {}", found.unproven[0]),
         ),
-        _ if link.is_none() && claimed.iter().any(|e| e.digest != candidate.artifact.digest) => waiting(
+        _ if base.is_none() && claimed.iter().any(|e| e.digest != candidate.artifact.digest) => waiting(
             For::Evidence,
             format!(
                 "{order} ran the same base {}, but the candidate's signed provenance does not list it among what it was made from",
@@ -316,15 +339,27 @@ fn never(stage: &Stage) -> String {
     }
 }
 
-/// The candidate's base digest, where its signed provenance lists it.
-fn base_link<'f>(case: &Case, candidate: &Candidate, facts: &'f Facts) -> Result<Option<Digest>, &'f Unread> {
-    let Some(base) = candidate.base_digest else { return Ok(None) };
+/// Whether the candidate's signed provenance lists its base digest among what it was made from.
+enum Link<'f> {
+    Listed(Digest),
+    /// It does not, or there is none that counts, or the candidate names no base.
+    Unlisted,
+    /// It could not be read, and is needed: the base digest is what links the two.
+    Unread(&'f Unread),
+    /// It was not asked for.
+    NotRead,
+}
+
+fn base_link<'f>(case: &Case, candidate: &Candidate, facts: &'f Facts) -> Link<'f> {
+    let Some(base) = candidate.base_digest else { return Link::Unlisted };
     let provenance = facts_of(facts, &candidate.artifact).and_then(|f| f.provenance.get(&case.order));
     match provenance {
-        Some(Evidence::Proven(provenance)) => Ok(provenance.dependencies.contains(&base).then_some(base)),
-        // Needed only where the base digest is what links the two.
-        Some(Evidence::Unread(unread)) if by_base_only(case, candidate) => Err(unread),
-        Some(Evidence::Unread(_) | Evidence::Missing(_) | Evidence::Invalid(_)) | None => Ok(None),
+        Some(Evidence::Proven(provenance)) if provenance.dependencies.contains(&base) => Link::Listed(base),
+        Some(Evidence::Unread(unread)) if by_base_only(case, candidate) => Link::Unread(unread),
+        Some(Evidence::Proven(_) | Evidence::Unread(_) | Evidence::Missing(_) | Evidence::Invalid(_)) => {
+            Link::Unlisted
+        }
+        None => Link::NotRead,
     }
 }
 

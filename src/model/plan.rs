@@ -234,12 +234,23 @@ pub enum Forecast {
 /// What `explain` knows of an Order besides its row.
 #[derive(Debug, Clone, Default)]
 pub struct Explained {
-    /// When the candidate can deploy.
-    pub forecast: Option<Forecast>,
     /// What the Applications say now, in Argo CD's own words: never committed.
     pub observed: Option<String>,
     /// Every vote on the candidate, judged.
     pub votes: Vec<VoteStatus>,
+    /// Who has to do what, for every gate that does not pass.
+    pub steps: Vec<NextStep>,
+    /// Why nothing is a candidate, where nothing is and no error says it.
+    pub idle: Option<String>,
+}
+
+/// What makes one gate pass.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NextStep {
+    /// The gate.
+    pub gate: GateName,
+    /// Who, and what.
+    pub what: String,
 }
 
 /// A promotion that somebody can do something about (`open`).

@@ -1,9 +1,8 @@
 //! One Order in full: what it deploys, what could be promoted, and every gate's answer with its evidence.
 
 use crate::model::approval::Ballot;
-use crate::model::plan::{Explained, Forecast, Row};
+use crate::model::plan::{Explained, Row};
 use crate::model::serving::VoteStatus;
-use crate::model::time::Time;
 use crate::model::verdict::Verdict;
 use crate::report::escape;
 use crate::report::plan::{headline, mode};
@@ -34,8 +33,11 @@ pub fn text(view: &View<'_>, row: &Row, more: &Explained) -> String {
         line(format!("  observed     {observed}"));
     }
     line(format!("  candidate    {candidate}"));
-    if let Some(forecast) = &more.forecast {
-        line(format!("  promotes     {}", promotes(forecast, view.plan.at)));
+    if let Some(why) = &more.idle {
+        line(format!("  why none     {why}"));
+    }
+    if let Some(forecast) = view.forecast(row) {
+        line(format!("  promotes     {}", view::promotes(forecast, view.plan.at)));
     }
     for (number, verdict) in row.verdicts.iter().enumerate() {
         if number == 0 {
@@ -44,6 +46,9 @@ pub fn text(view: &View<'_>, row: &Row, more: &Explained) -> String {
         line(format!("  {:<10} {}: {}", verdict.gate, view::outcome(verdict), verdict.message));
         for evidence in evidence(verdict) {
             line(format!("             {evidence}"));
+        }
+        for step in more.steps.iter().filter(|step| step.gate == verdict.gate) {
+            line(format!("             next: {}", step.what));
         }
     }
     for (number, vote) in more.votes.iter().enumerate() {
@@ -64,17 +69,6 @@ pub fn text(view: &View<'_>, row: &Row, more: &Explained) -> String {
         problems.into_iter().for_each(line);
     }
     out
-}
-
-/// When, or what has to come first.
-pub(super) fn promotes(forecast: &Forecast, now: Time) -> String {
-    match forecast {
-        Forecast::At(time) if *time <= now => "by the next run".to_owned(),
-        Forecast::At(time) => format!("by any run from {time} on, if nothing changes"),
-        Forecast::NotBefore { time, gate, .. } if *time <= now => format!("once {gate} passes"),
-        Forecast::NotBefore { time, gate, .. } => format!("once {gate} passes, and not before {time}"),
-        Forecast::Never { gate, .. } => format!("never as things are: {gate} needs another input"),
-    }
 }
 
 fn told(vote: &VoteStatus) -> String {

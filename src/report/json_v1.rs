@@ -106,6 +106,8 @@ pub struct Order {
     pub requested_by: Option<String>,
     /// The first gate that does not pass.
     pub waits_for: Option<&'static str>,
+    /// When what waits can deploy; null of a run, and where nothing waits.
+    pub forecast: Option<explain::Forecast>,
     /// Every gate's answer for the candidate, in order.
     pub gates: Vec<Gate>,
     /// One per Cluster, and one per Application that goes.
@@ -330,6 +332,7 @@ pub fn order(view: &View<'_>, row: &model::Row) -> Order {
             | model::Decision::Remove(_) => None,
         },
         waits_for: super::plan::waits_for(row).map(|v| v.gate.as_str()),
+        forecast: view.forecast(row).map(explain::forecast),
         gates: row.verdicts.iter().map(gate).collect(),
         applications: row.applications.iter().map(|a| application(view, a)).collect(),
         errors: row.errors.iter().map(failure).collect(),

@@ -170,9 +170,11 @@ fn lines(view: &View<'_>, row: &Row) -> Vec<String> {
     match row.decision {
         Decision::Promote(_) | Decision::Remove(_) => {}
         Decision::Keep | Decision::Hold | Decision::Broken => {
-            for verdict in row.verdicts.iter().filter(|v| !v.is_passed()) {
+            for verdict in row.verdicts.iter().filter(|v| view::tells(v)) {
                 lines.push(format!("{} {}: {}", verdict.gate, view::outcome(verdict), verdict.message));
             }
+            let forecast = view.forecast(row).filter(|_| matches!(row.decision, Decision::Hold));
+            lines.extend(forecast.map(|f| format!("can be promoted {}", view::promotes(f, view.plan.at))));
         }
     }
     for application in &row.applications {

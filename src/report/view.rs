@@ -3,8 +3,9 @@
 use crate::error::{Failure, Kind};
 use crate::files::Change;
 use crate::model::id::{CommitId, PreparationName};
-use crate::model::plan::{ApplicationAction, ApplicationPlan, Decision, Plan, Row, ServingPlan};
+use crate::model::plan::{ApplicationAction, ApplicationPlan, Decision, Forecast, Plan, Row, ServingPlan};
 use crate::model::serving::Serving;
+use crate::model::time::Time;
 use crate::model::verdict::{For, Outcome, Verdict};
 use crate::model::world::GitOps;
 use crate::report::preview::Preview;
@@ -146,6 +147,12 @@ impl View<'_> {
         self.serving(row).and_then(|s| s.status.observed_preparation_name.as_ref())
     }
 
+    /// When a promotion that waits can deploy; `None` where nothing waits, and of what a run did.
+    #[must_use]
+    pub fn forecast(&self, row: &Row) -> Option<&Forecast> {
+        self.preview.more.get(&row.order)?.forecast.as_ref()
+    }
+
     /// What happens to an Application's file, in one word; `None` where nothing does.
     #[must_use]
     pub fn action(&self, application: &ApplicationPlan) -> Option<&'static str> {
@@ -212,12 +219,42 @@ pub fn outcome(verdict: &Verdict) -> String {
         Outcome::Waiting(For::Instant(until)) => format!("waits until {until}"),
         Outcome::Waiting(For::Person(people)) if people.is_empty() => "waits for a person".to_owned(),
         Outcome::Waiting(For::Person(people)) => format!("waits for {}", people.join(" or ")),
-        Outcome::Waiting(For::Evidence) => "waits for evidence".to_owned(),
+        Outcome::Waiting(For::Evidence) => "waits for proof".to_owned(),
         Outcome::Waiting(For::Order(order)) => format!("waits for Order {order}"),
         Outcome::Waiting(For::Registry) => "waits for the registry".to_owned(),
         Outcome::Waiting(For::Build) => "waits for a build that has this gate".to_owned(),
         Outcome::Waiting(For::AnotherGate) => "waits for another gate".to_owned(),
         Outcome::Waiting(For::LaterRun) => "waits for a later run".to_owned(),
+    }
+}
+
+/// Whether a gate's answer is worth a line: it does not pass, and that is not only because another one holds.
+#[must_use]
+pub fn tells(verdict: &Verdict) -> bool {
+    match &verdict.outcome {
+        Outcome::Passed | Outcome::Waiting(For::AnotherGate) => false,
+        Outcome::Failed
+        | Outcome::Waiting(
+            For::Instant(_)
+            | For::Person(_)
+            | For::Evidence
+            | For::Order(_)
+            | For::Registry
+            | For::Build
+            | For::LaterRun,
+        ) => true,
+    }
+}
+
+/// When a candidate is promoted, or what has to come first.
+#[must_use]
+pub fn promotes(forecast: &Forecast, now: Time) -> String {
+    match forecast {
+        Forecast::At(time) if *time <= now => "by the next run".to_owned(),
+        Forecast::At(time) => format!("by any run from {time} on, if nothing changes"),
+        Forecast::NotBefore { time, gate, .. } if *time <= now => format!("once {gate} passes"),
+        Forecast::NotBefore { time, gate, .. } => format!("once {gate} passes, and not before {time}"),
+        Forecast::Never { gate, .. } => format!("never as things are: {gate} needs another input"),
     }
 }
 

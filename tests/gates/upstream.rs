@@ -137,6 +137,36 @@ fn a_base_digest_counts_when_the_signed_provenance_lists_it() {
     assert_eq!(sim.deployed(SHOP).as_deref(), Some("p1"));
 }
 
+/// While the stage cannot pass anyway, the provenance is not read again; nothing says then that it lacks.
+#[test]
+fn a_provenance_that_nobody_read_is_not_told_as_lacking() {
+    let source = |base: &str| format!("signed: true}}, source: {{baseDigest: \"{}\"", digest(base));
+    let mut sim = chain("upstream: [{order: staging/podinfo, soak: 1h}]");
+    sim.dependencies.insert(digest("base"));
+    sim.preparation_with(STAGING, "s1", 1, &source("base"));
+    sim.preparation_with(SHOP, "p1", 1, &source("base"));
+    sim.run();
+    for _ in 0..2 {
+        let plan = sim.run();
+        assert_eq!(
+            upstream_says(&plan),
+            "staging/podinfo runs this change; nobody observed its Applications, so nothing says that it is healthy"
+        );
+    }
+    Argo::healthy_since(at("09:00")).look(&mut sim, &[]);
+    for _ in 0..2 {
+        let plan = sim.run();
+        assert_eq!(
+            upstream_says(&plan),
+            "staging/podinfo runs this change, healthy; its soak of 1h is over at 2026-11-30T10:00:00Z"
+        );
+    }
+    sim.now = at("10:00");
+    Argo::healthy_since(at("09:00")).look(&mut sim, &[]);
+    sim.run();
+    assert_eq!(sim.deployed(SHOP).as_deref(), Some("p1"));
+}
+
 #[test]
 fn an_unread_provenance_is_not_a_missing_one() {
     let source = |base: &str| format!("signed: true}}, source: {{baseDigest: \"{}\"", digest(base));

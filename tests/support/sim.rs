@@ -262,7 +262,7 @@ impl Sim {
     }
 
     /// What the registry would show.
-    fn known(&self, ask: &Ask) -> ArtifactFacts {
+    pub fn known(&self, ask: &Ask) -> ArtifactFacts {
         let mut known = proven(ask);
         let digest = ask.artifact.digest;
         for provenance in known.provenance.values_mut() {

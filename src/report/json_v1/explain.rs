@@ -17,8 +17,10 @@ struct Explanation {
     order: Order,
     /// What the Applications say now; null where nothing is deployed.
     observed: Option<String>,
-    /// Null without a candidate.
-    forecast: Option<Forecast>,
+    /// Who has to do what, for every gate that does not pass.
+    next: Vec<Next>,
+    /// Why nothing is a candidate.
+    idle: Option<String>,
     /// On the candidate.
     votes: Vec<Vote>,
 }
@@ -26,7 +28,7 @@ struct Explanation {
 /// When the candidate can deploy.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Forecast {
+pub struct Forecast {
     /// `At`, `NotBefore` or `Never`.
     kind: &'static str,
     /// RFC 3339; not of `Never`.
@@ -35,6 +37,15 @@ struct Forecast {
     gate: Option<&'static str>,
     /// Its message; not of `At`.
     message: Option<String>,
+}
+
+/// What makes one gate pass.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Next {
+    gate: &'static str,
+    /// Who, and what.
+    what: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -61,12 +72,13 @@ pub fn explanation(view: &View<'_>, row: &model::Row, more: &model::Explained) -
         at: view.plan.at.to_string(),
         order: order(view, row),
         observed: more.observed.clone(),
-        forecast: more.forecast.as_ref().map(forecast),
+        next: more.steps.iter().map(|s| Next { gate: s.gate.as_str(), what: s.what.clone() }).collect(),
+        idle: more.idle.clone(),
         votes: more.votes.iter().map(vote).collect(),
     })
 }
 
-fn forecast(forecast: &model::Forecast) -> Forecast {
+pub(super) fn forecast(forecast: &model::Forecast) -> Forecast {
     let (kind, time, held) = match forecast {
         model::Forecast::At(time) => ("At", Some(*time), None),
         model::Forecast::NotBefore { time, gate, message } => {

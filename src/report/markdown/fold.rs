@@ -6,8 +6,8 @@ use crate::model::plan::{ApplicationAction, Row};
 use crate::model::verdict::{EvidenceRef, Outcome, Verdict};
 use crate::report::diff::{self, Mark};
 use crate::report::escape::{self, markdown as text, markdown_code as code, markdown_html};
-use crate::report::explain::promotes;
 use crate::report::plan::headline;
+use crate::report::view::promotes;
 use crate::report::view::{self, View, counted};
 use std::fmt::Write as _;
 

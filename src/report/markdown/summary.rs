@@ -3,8 +3,8 @@
 use crate::model::plan::{Decision, Row};
 use crate::model::verdict::Verdict;
 use crate::report::escape::{markdown, markdown_code as code};
-use crate::report::explain::promotes;
 use crate::report::plan::waits_for;
+use crate::report::view::promotes;
 use crate::report::view::{View, Written, counted, has_failed};
 use crate::report::{diff, escape};
 use std::fmt::Write as _;

@@ -335,6 +335,7 @@ fn copy<'a>(setup: &Setup<'a>) -> Setup<'a> {
         sources: Vec::new(),
         observed: None,
         gather: setup.gather.clone(),
+        explained: None,
         argocd_namespace: setup.argocd_namespace.clone(),
         options: setup.options.clone(),
         ..*setup
