@@ -63,6 +63,7 @@ pub fn plan(
     let mut rows: Vec<Row> =
         judged.into_iter().map(|(case, verdicts)| row(case, verdicts, facts, &clusters, context)).collect();
     removal::hand_over(&mut rows, gitops, world, options.allow_removals.is_some(), &context.argocd_namespace);
+    removal::tell_workloads(&mut rows, gitops);
     let guard = removal::guard(&rows, gitops, options);
     let (mut problems, mut notices) = (Vec::new(), Vec::new());
     for problem in world.problems.iter().chain(&gitops.problems) {

@@ -1,6 +1,7 @@
 //! The removal guard (`gitops-repo.md`): removing Applications is the dangerous act.
 
 use super::Options;
+use crate::model::application::Application;
 use crate::model::naming::FINALIZER;
 use crate::model::plan::{ApplicationAction, Decision, GuardStop, Row, ServingPlan};
 use crate::model::world::{GitOps, World};
@@ -86,5 +87,22 @@ pub fn hand_over(rows: &mut [Row], gitops: &GitOps, world: &World, allowed: bool
         if row.applications.iter().any(|plan| !matches!(plan.action, ApplicationAction::Remove(_))) {
             row.serving = ServingPlan::Keep;
         }
+    }
+}
+
+/// Says of each Application that goes whether what it deployed goes, too: Argo CD does by the finalizer.
+pub fn tell_workloads(rows: &mut [Row], gitops: &GitOps) {
+    for plan in rows.iter_mut().flat_map(|row| &mut row.applications) {
+        let ApplicationAction::Remove(why) = &mut plan.action else { continue };
+        let Some(file) = gitops.applications.get(&plan.path) else { continue };
+        let cascades = |application: &Application| {
+            // Argo CD knows it with /foreground and /background, too.
+            application.metadata.finalizers.iter().any(|f| f.split('/').next() == Some(FINALIZER))
+        };
+        why.push_str(match &file.application {
+            Ok(application) if cascades(application) => "; its workload goes with it",
+            Ok(_) => "; its workload stays",
+            Err(_) => "; its file does not tell whether its workload goes with it",
+        });
     }
 }
