@@ -1,0 +1,79 @@
+//! Files that cannot be read, and what each of them holds: case B07 and its kin.
+
+use super::*;
+
+#[test]
+fn b07_an_lfs_pointer_is_named_and_nothing_is_whole() {
+    let pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n";
+    let world = load(&[("a.yaml", &order("shop/b", "  environment: e\n")), ("podinfo.yaml", pointer)]);
+    assert_eq!(
+        said(&world),
+        [
+            "everything | objects/podinfo.yaml:1:1: is a Git LFS pointer: the file itself is not here | fetch it (git lfs pull; with actions/checkout: lfs: true)"
+        ]
+    );
+    assert_eq!((world.sources[0].whole, world.orders.len()), (false, 1));
+    assert_eq!(world.sources[0].why.as_deref(), Some("objects/podinfo.yaml cannot be read"));
+}
+
+#[test]
+fn a_file_that_does_not_parse_holds_what_it_may_bear_on() {
+    let good = order("shop/a", "  environment: e\n");
+    let broken = "  promotion: [1, 2\n  x: }\n";
+    let order_b = order("shop/b", broken);
+    let vote = approval("v", "2026-01-01T00:00:00Z", "Reject");
+    let cases: &[(String, &str)] = &[
+        (order_b.clone(), "shop/b"),
+        (format!("{good}---\n{order_b}---\n{vote}"), "shop/b"),
+        (format!("{}  x: [\n", preparation("p", "c", "")), "shop/c"),
+        (
+            format!("{HEAD}kind: Order\nmetadata:\n  name: b # its name\n  namespace: \"shop\"\nspec: [\n"),
+            "shop/b",
+        ),
+        // The rest may be a vote, a policy, or anything.
+        (format!("{vote}  x: [\n"), "everything"),
+        (format!("{HEAD}kind: Environment\nmetadata: {{name: e}}\nspec: [\n"), "everything"),
+        (format!("{HEAD}kind: Order\nspec: [\n"), "everything"),
+        (format!("{HEAD}kind: Oder\nspec: [\n"), "everything"),
+        ("apiVersion: v1\nkind: List\nitems:\n- kind: Order\n  metadata: [\n".to_owned(), "everything"),
+        ("{{ what: ever }\n".to_owned(), "everything"),
+        ("a:\n\tb: 1\n".to_owned(), "everything"),
+        ("- a: [\n".to_owned(), "everything"),
+        ("--- [\n".to_owned(), "everything"),
+        // Line ends that editors of long ago wrote do not hide what follows.
+        (format!("{HEAD}kind: Approval\nspec: [\n").replace('\n', "\r"), "everything"),
+        // A kind of somebody else, as in a Helm template: ours are not in it.
+        ("apiVersion: apps/v1\nkind: Deployment\nspec: {{ .Values.spec }\n".to_owned(), "nothing"),
+        ("kind: Secret\nstringData: {password: hunter2\n".to_owned(), "nothing"),
+        // Conflict marks, with both sides' words.
+        (format!("<<<<<<< HEAD\n{good}=======\n{good}>>>>>>> other\n"), "shop/a"),
+        (format!("<<<<<<< HEAD\n{vote}=======\n>>>>>>> other\n"), "everything"),
+    ];
+    for (text, holds) in cases {
+        let world = one(text);
+        let messages = said(&world);
+        assert!(messages[0].starts_with(&format!("{holds} | objects/a.yaml:")), "{text}\n{messages:#?}");
+        assert!(!world.sources[0].whole || *holds == "nothing", "{text}");
+        assert!(!messages.concat().contains("hunter2"));
+    }
+    let world = one(&cases[1].0);
+    assert!(
+        world.orders.contains_key(&order_ref("shop/a")) && world.approvals.len() == 1,
+        "neighbours are read"
+    );
+    assert!(said(&one("<<<<<<< HEAD\n=======\n>>>>>>> x\n"))[0].contains("<<<<<<<"));
+}
+
+#[test]
+fn a_secret_is_not_looked_into() {
+    let secret =
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: s}\nstringData:\n  hunter2: a\n  hunter2: b\n";
+    let world = one(&format!("{secret}---\n{}", order("shop/a", "  environment: e\n")));
+    assert_eq!((said(&world), world.orders.len()), (vec![], 1));
+    let list = format!("apiVersion: v1\nkind: List\nitems:\n- {}\n", secret.trim_end().replace('\n', "\n  "));
+    assert_eq!(said(&one(&list)), Vec::<String>::new());
+    // Which apiVersion was meant is not clear: said, without its words.
+    let unclear = format!("{secret}apiVersion: delivery.kokumi.dev/v1alpha1\n");
+    let messages = said(&one(&unclear)).concat();
+    assert!(messages.contains("everything | ") && !messages.contains("hunter2"), "{messages}");
+}

@@ -1,0 +1,116 @@
+//! A misspelt gate is no missing gate: case B04.
+
+use super::*;
+
+#[test]
+fn b04_a_misspelt_gate_is_no_missing_gate() {
+    let cases = [
+        (
+            order("shop/a", "  promotion:\n    aprovals: {requiredApprovals: 2}\n"),
+            "shop/a | objects/a.yaml:6:5: Order shop/a: spec.promotion.aprovals: is no field that is known here | did you mean approvals?",
+        ),
+        (
+            order("shop/a", "  promotion:\n    upstream:\n    - {order: b, saok: 1h}\n"),
+            "shop/a | objects/a.yaml:7:18: Order shop/a: spec.promotion.upstream[0].saok: is no field that is known here | did you mean soak?",
+        ),
+        (
+            order("shop/a", "  promotoin: {mode: Manual}\n"),
+            "shop/a | objects/a.yaml:5:3: Order shop/a: spec.promotoin: is no field that is known here | did you mean promotion?",
+        ),
+        (
+            order("shop/a", "  enviroment: production\n"),
+            "shop/a | objects/a.yaml:5:3: Order shop/a: spec.enviroment: is no field that is known here | did you mean environment?",
+        ),
+        (
+            order("shop/a", "  wholeNewThing: {a: 1}\n"),
+            "nothing | objects/a.yaml:5:3: Order shop/a: spec.wholeNewThing: is no field that is known here | it is not looked at",
+        ),
+        (
+            order("shop/a", "  promotion: {windows: [], somethingElse: 1}\n"),
+            "shop/a | objects/a.yaml:5:28: Order shop/a: spec.promotion.somethingElse: is no field that is known here | known here: mode, approvals, upstream, checks, windows",
+        ),
+        (
+            format!(
+                "{HEAD}kind: Environment\nmetadata: {{name: e}}\nspec:\n  promotion:\n    upstream: [{{order: a/b, soka: 1h}}]\n"
+            ),
+            "everything | objects/a.yaml:6:29: Environment e: spec.promotion.upstream[0].soka: is no field that is known here | did you mean soak?",
+        ),
+        (
+            format!("{}  aproval: 1\n", preparation("p", "a", "")),
+            "nothing | objects/a.yaml:7:3: Preparation shop/p: spec.aproval: is no field that is known here | it is not looked at",
+        ),
+        (
+            format!("{}  approvalPolcy: {{requiredApprovals: 1}}\n", preparation("p", "a", "")),
+            "shop/a | objects/a.yaml:7:3: Preparation shop/p: spec.approvalPolcy: is no field that is known here | did you mean approvalPolicy?",
+        ),
+        (
+            format!("{}extra: 1\n", preparation("p", "a", "")),
+            "nothing | objects/a.yaml:7:1: Preparation shop/p: extra: is no field that is known here | it is not looked at",
+        ),
+        (
+            format!("{}sepc: 1\n", preparation("p", "a", "")),
+            "shop/a | objects/a.yaml:7:1: Preparation shop/p: sepc: is no field that is known here | did you mean spec?",
+        ),
+    ];
+    for (text, want) in cases {
+        assert_eq!(said(&one(&text)), [want], "{text}");
+    }
+    // A gate that slipped out of its place is not missing either.
+    for (text, want) in [
+        (
+            order("shop/a", "  promotion: {}\n  approvals: {requiredApprovals: 2}\n"),
+            "shop/a | objects/a.yaml:6:3: Order shop/a: spec.approvals: is no field that is known here | did you mean promotion.approvals?",
+        ),
+        (
+            format!("{}promotion: {{}}\n", order("shop/a", "  environment: e\n")),
+            "shop/a | objects/a.yaml:6:1: Order shop/a: promotion: is no field that is known here | did you mean spec.promotion?",
+        ),
+        (
+            format!("{HEAD}kind: Environment\nmetadata: {{name: e}}\npromotion:\n  freezes: []\n"),
+            "everything | objects/a.yaml:4:1: Environment e: promotion: is no field that is known here | known here: metadata, spec",
+        ),
+    ] {
+        assert_eq!(said(&one(&text)), [want], "{text}");
+    }
+    let free = one(&format!(
+        "{HEAD}kind: Order\nmetadata:\n  name: a\n  namespace: shop\n  labels: {{promotoin: x}}\n  managedFields: []\n\
+         status: {{conditons: [], any: thing}}\nspec: {{}}\n"
+    ));
+    assert_eq!(said(&free), Vec::<String>::new());
+    assert_eq!(free.orders.len(), 1);
+}
+
+#[test]
+fn b04_a_known_field_of_the_wrong_type_is_an_error_with_path_and_line() {
+    let cases = [
+        (
+            "  promotion: {mode: {a: 1}}\n",
+            "5:21",
+            "spec.promotion.mode: wanted one of Manual, Automatic, found a mapping",
+        ),
+        (
+            "  promotion: {mode: automatic}\n",
+            "5:21",
+            "spec.promotion.mode: wanted one of Manual, Automatic, found automatic",
+        ),
+        ("  promotion: [a]\n", "5:14", "spec.promotion: wanted a mapping, found a list"),
+        ("  environment: [a]\n", "5:16", "spec.environment: wanted text, found a list"),
+        (
+            "  promotion: {approvals: {requiredApprovals: two, allowedGroups: [g]}}\n",
+            "5:46",
+            "spec.promotion.approvals.requiredApprovals: wanted a whole number from 0 to 4294967295, found two",
+        ),
+        (
+            "  promotion: {approvals: {allowedGroups: [g]}}\n",
+            "5:26",
+            "spec.promotion.approvals.requiredApprovals: is required and missing",
+        ),
+        ("  autoDeploy: true\n", "5:15", "spec.autoDeploy: wanted one of Enabled, Disabled, found true"),
+    ];
+    for (spec, place, want) in cases {
+        let world = one(&order("shop/a", spec));
+        let failure = &world.problems[0].failure;
+        assert_eq!(failure.to_string(), format!("objects/a.yaml:{place}: Order shop/a: {want}"));
+        assert!(world.orders.is_empty());
+    }
+}
