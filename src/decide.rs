@@ -3,6 +3,7 @@
 //! One Order's trouble is a row of the Plan and never stops another's. What is deployed is decided from the
 //! values pinned in the Serving, never from a Preparation that was edited or is gone.
 
+pub mod access;
 pub mod applications;
 pub mod ballot;
 pub mod forecast;
@@ -74,6 +75,7 @@ pub fn plan(
             Holds::Orders(_) => {}
         }
     }
+    notices.extend(access::notices(&rows, gitops));
     notices.extend(facts.warnings.iter().cloned());
     let approvers = context.electorate.warnings.iter();
     notices.extend(approvers.map(|w| Failure::input("approver", w.clone()).field("spec.approvers")));

@@ -172,30 +172,6 @@ pub struct Evidence {
     pub layer_media_types: Vec<String>,
 }
 
-/// A text that is never printed.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Hides a text.
-    #[must_use]
-    pub fn new(text: impl Into<String>) -> Self {
-        Self(text.into())
-    }
-
-    /// The text itself, for the one place that uses it.
-    #[must_use]
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
-
 impl fmt::Display for Location {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -369,7 +345,6 @@ mod tests {
         let settings = parse(&format!("repository: {{url: \"{url}\"}}")).unwrap();
         assert!(!format!("{settings:?}").contains("hunter2"));
         assert_eq!(settings.repository.url, Some(Location::Url(url.into())));
-        assert_eq!(format!("{:?}", Secret::new("hunter2")), "***");
         for (url, shown) in [
             (url, "https://***@git.example/r.git"),
             ("https://token@git.example/r@1.git", "https://***@git.example/r@1.git"),

@@ -97,8 +97,8 @@ fn a_signed_vote_lets_a_promotion_through() {
 
     let voted = place.expedite(&["approve", "shop/basket", "--sign-key", "ann", "--comment", "looks right"]);
     assert!(voted.ok().starts_with("./objects/approvals/shop-basket-"), "{}", voted.stdout);
-    assert!(voted.stderr.contains(&format!("preparation  {BASKET}")), "{}", voted.stderr);
-    assert!(voted.stderr.contains("Deployment"), "what is inside is shown: {}", voted.stderr);
+    assert!(voted.stderr.contains(&format!("\n  preparation  {BASKET}\n")), "{}", voted.stderr);
+    assert!(voted.stderr.contains("\nDeployment"), "what is inside is shown, line by line: {}", voted.stderr);
     let written = votes(&place);
     assert_eq!(written.len(), 1);
     assert!(written[0].contains("-----BEGIN SSH SIGNATURE-----") && written[0].contains("looks right"));

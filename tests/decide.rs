@@ -44,6 +44,22 @@ fn automatic_takes_the_newest_to_every_cluster() {
     assert_eq!(sim.reason("shop/podinfo", "Verified"), "SignaturesVerified");
 }
 
+/// B67: whether Argo CD has the Secret cannot be seen from here, so it is said once.
+#[test]
+fn b67_a_registry_that_argo_cd_is_new_to_is_named_once() {
+    let told = |plan: &Plan| -> Vec<String> {
+        let notices = plan.notices.iter().filter(|n| n.code == "registry-secret");
+        notices.map(ToString::to_string).collect()
+    };
+    let mut sim = shop(AUTOMATIC);
+    sim.preparation("shop/podinfo", "p1", 1);
+    let first = told(&sim.run());
+    assert_eq!(first.len(), 1, "two Clusters, one registry");
+    assert!(first[0].contains("a repo-creds Secret of type oci"), "{first:?}");
+    sim.preparation("shop/podinfo", "p2", 2);
+    assert_eq!(told(&sim.run()), Vec::<String>::new(), "Applications name it already");
+}
+
 #[test]
 fn a_second_run_changes_nothing_and_asks_nothing() {
     let mut sim = shop(AUTOMATIC);

@@ -1,0 +1,40 @@
+//! Argo CD pulls the artifacts itself: a registry that it is sent to for the first time needs a Secret there,
+//! of type `oci`. Without one, some versions take the address for a Git repository, and the Application
+//! never syncs. Nobody can see from here whether it exists, so it is said once, before the first sync.
+
+use crate::error::Failure;
+use crate::model::plan::{ApplicationAction, Row};
+use crate::model::world::GitOps;
+use std::collections::BTreeSet;
+
+/// One notice for each registry that no Application in the repository names yet.
+#[must_use]
+pub fn notices(rows: &[Row], gitops: &GitOps) -> Vec<Failure> {
+    let known: BTreeSet<&str> = gitops
+        .applications
+        .values()
+        .filter_map(|file| file.application.as_ref().ok())
+        .filter_map(|application| application.spec.source.as_ref())
+        .filter_map(|source| source.repo_url.strip_prefix("oci://")?.split('/').next())
+        .collect();
+    let named: BTreeSet<&str> = rows
+        .iter()
+        .flat_map(|row| &row.applications)
+        .filter_map(|plan| match &plan.action {
+            ApplicationAction::Pin(pin) => Some(pin.artifact.repository.registry()),
+            ApplicationAction::Hold { .. } | ApplicationAction::Detach(_) | ApplicationAction::Remove(_) => {
+                None
+            }
+        })
+        .collect();
+    named
+        .difference(&known)
+        .map(|registry| {
+            let cause = format!(
+                "Argo CD is sent to {registry} for the first time: it needs a repo-creds Secret of type oci for it"
+            );
+            Failure::input("registry-secret", cause)
+                .hint(format!("expedite init --registry {registry} shows that Secret; apply it before the first sync"))
+        })
+        .collect()
+}
