@@ -94,6 +94,10 @@ pub struct Common {
     #[arg(long, global = true, env = "EXPEDITE_NO_RECORDS", value_parser = FalseyValueParser::new(), help_heading = SIGN)]
     pub no_records: bool,
 
+    /// Who commits [default: GIT_AUTHOR_* and GIT_COMMITTER_*, the settings, git's configuration]
+    #[arg(long, value_name = "NAME <EMAIL>", global = true, value_parser = AuthorArg::parse, help_heading = SIGN)]
+    pub author: Option<AuthorArg>,
+
     /// Only Orders in this namespace; may be given again
     #[arg(short, long, value_name = "NAMESPACE", global = true, value_parser = Namespace::parse, value_delimiter = ',', help_heading = SCOPE)]
     pub namespace: Vec<Namespace>,
@@ -678,6 +682,39 @@ impl ArtifactArg {
                 "it names neither a digest nor a tag: write …@sha256:<64 hex digits> or …:<tag>".into(),
             )),
             (Some(_), _) | (None, Some(_)) => Ok(Self { repository, tag, digest }),
+        }
+    }
+}
+
+/// Who commits, as git writes it: `NAME <EMAIL>`.
+///
+/// ```
+/// use expedite::cli::AuthorArg;
+/// let ann = AuthorArg::parse("Ann <ann@shop.example>").unwrap();
+/// assert_eq!((ann.name.as_str(), ann.email.as_str()), ("Ann", "ann@shop.example"));
+/// assert!(AuthorArg::parse("Ann").is_err());
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AuthorArg {
+    /// For people.
+    pub name: String,
+    /// Between `<` and `>`.
+    pub email: String,
+}
+
+impl AuthorArg {
+    /// Parses `NAME <EMAIL>`.
+    ///
+    /// # Errors
+    /// Either is empty, or the form is another one.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let parts = text.trim().strip_suffix('>').and_then(|rest| rest.split_once('<'));
+        let parts = parts.map(|(name, email)| (name.trim(), email.trim()));
+        match parts {
+            Some((name, email)) if !name.is_empty() && !email.is_empty() && !email.contains(['<', '>']) => {
+                Ok(Self { name: name.to_owned(), email: email.to_owned() })
+            }
+            Some(_) | None => Err("wanted 'NAME <EMAIL>', both of them".to_owned()),
         }
     }
 }

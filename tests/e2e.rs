@@ -19,8 +19,12 @@ mod servers;
 
 #[path = "e2e/evidence.rs"]
 mod evidence;
+#[path = "e2e/field.rs"]
+mod field;
 #[path = "e2e/files.rs"]
 mod files;
+#[path = "e2e/identity.rs"]
+mod identity;
 #[path = "e2e/inputs.rs"]
 mod inputs;
 #[path = "e2e/intent.rs"]

@@ -110,7 +110,7 @@ fn ask(
     setup: &Setup<'_>,
     output: &mut Output,
 ) -> Result<(), Vec<Failure>> {
-    let identity = opened.identity();
+    let identity = opened.identity().map_err(one)?;
     let requester = opened.requester().unwrap_or_else(|| identity.author.clone());
     let propose = written.propose.as_deref().map(str::trim).filter(|branch| !branch.is_empty());
     let asking = Asking {

@@ -33,7 +33,7 @@ pub fn run(common: &Common, args: &Run, outside: &Outside, output: &mut Output) 
     let mut opened = Opened::new(common, outside, Access::Write)?;
     opened.read_signer(common, outside).map_err(one)?;
     let setup = opened.setup(Access::Write, args.allow_removals);
-    let identity = opened.identity();
+    let identity = opened.identity().map_err(one)?;
     let writing = Writing { identity: &identity, tries: opened.settings.limits.max_tries, check: args.check };
     let ran = run::run(&setup, &writing, &mut |text| output.progress(text));
     shown::details(&opened, output);

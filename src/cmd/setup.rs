@@ -7,7 +7,7 @@ use crate::attest::key::Signer;
 use crate::cli::{Common, OrderArg};
 use crate::cmd::key;
 use crate::commit::identity::Given;
-use crate::commit::{Identity, Person};
+use crate::commit::{self, Identity, Person};
 use crate::decide::Options;
 use crate::error::{At, Failure, Kind};
 use crate::evidence::gather::{self, GatherOptions};
@@ -91,6 +91,8 @@ pub struct Opened {
     /// `now` is ahead of the real clock.
     foreseen: bool,
     no_records: bool,
+    /// `--author`.
+    author: Given,
     signer: Option<Signer>,
     /// Stands in for a repository that is not there yet.
     _stand_in: Option<tempfile::TempDir>,
@@ -108,7 +110,7 @@ impl Opened {
     /// Opens what the flags and these settings name.
     ///
     /// # Errors
-    /// What they ask for and this build cannot do, or the first thing that cannot be opened.
+    /// The first thing that cannot be opened.
     pub fn with(
         settings: Settings,
         common: &Common,
@@ -117,10 +119,6 @@ impl Opened {
     ) -> Result<Self, Vec<Failure>> {
         let one = |failure| vec![failure];
         let (flag, _) = target_of_flags(common, outside).map_err(one)?;
-        let unsupported = unsupported(&settings, access);
-        if !unsupported.is_empty() {
-            return Err(unsupported);
-        }
         let target = match (flag, &settings.repository.url) {
             (Some(flag), _) => flag,
             (None, Some(Location::Path(path))) if path.written == "." => Target::Around(path.path.clone()),
@@ -162,6 +160,7 @@ impl Opened {
             now,
             foreseen: now > outside.clock,
             no_records: common.no_records,
+            author: author(common),
             _stand_in: stand_in,
         })
     }
@@ -275,17 +274,24 @@ impl Opened {
         &self.scope
     }
 
-    /// Who commits.
-    #[must_use]
-    pub fn identity(&self) -> Identity {
+    /// Who commits, and who signs that, where somebody asked for signed commits.
+    ///
+    /// # Errors
+    /// Signing is asked for, by the settings or git's configuration, and cannot be done.
+    pub fn identity(&self) -> Result<Identity, Failure> {
         let author = self.settings.repository.author.as_ref();
         let settings = Given { name: author.map(|a| a.name.clone()), email: author.map(|a| a.email.clone()) };
-        Identity::resolve(&Given::default(), &self.environment, &settings, &self.repository)
+        let key = self.settings.repository.sign_commits.as_ref().map(|key| key.path.as_path());
+        let signer = commit::Signer::resolve(key, &self.environment, &self.repository)?;
+        Ok(Identity::resolve(&self.author, &self.environment, &settings, &self.repository).signed(signer))
     }
 
-    /// Whose wish it is: the person, as git knows them.
+    /// Whose wish it is: the person, as git knows them; `None`: whom `--author` names.
     #[must_use]
     pub fn requester(&self) -> Option<Person> {
+        if self.author != Given::default() {
+            return None;
+        }
         Identity::requester(&self.environment, &self.repository)
     }
 
@@ -300,6 +306,11 @@ fn needs_network(repository: &Repository) -> Failure {
     Failure::new(Kind::Usage, "needs-network", "its objects are on a server, and no network is used here")
         .of(format!("repository {}", repository.name()))
         .hint("name a folder that holds your Kitchen with --from")
+}
+
+fn author(common: &Common) -> Given {
+    let author = common.author.as_ref();
+    Given { name: author.map(|a| a.name.clone()), email: author.map(|a| a.email.clone()) }
 }
 
 /// An empty variable counts as none.
@@ -410,21 +421,9 @@ fn paths(settings: &Settings) -> Vec<&FilePath> {
         .chain(registries)
         .chain(url)
         .chain(&settings.signing_key_file)
+        .chain(&settings.repository.sign_commits)
         .chain(&settings.evidence.cache_dir)
         .collect()
-}
-
-/// What the settings ask for and this build cannot do yet.
-fn unsupported(settings: &Settings, access: Access) -> Vec<Failure> {
-    let mut all = Vec::new();
-    let mut no = |field: &str, what: &str, hint: &str| {
-        let cause = format!("this build cannot {what} yet, and does not pass over what is configured");
-        all.push(Failure::input("unsupported", cause).of("the settings").field(field).hint(hint));
-    };
-    if settings.repository.sign_commits.is_some() && access == Access::Write {
-        no("repository.signCommits", "sign commits", "take it out; records are signed with signing.keyFile");
-    }
-    all
 }
 
 /// `--at`, or the clock. What is written is of no time ahead of the clock, and of a past one only in a

@@ -89,3 +89,53 @@ pub fn record_of(path: &str) -> Option<(OrderRef, Digest)> {
     let digest = Digest::from_hex(name.strip_suffix(".json")?).ok()?;
     Some((OrderRef::parse(order).ok()?, digest))
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    fn name(order: &str, cluster: &str) -> String {
+        let order = OrderRef::parse(order).unwrap();
+        application_name(&order, &ClusterName::parse(cluster).unwrap()).unwrap().to_string()
+    }
+
+    /// Golden: these names are in somebody's repository, and none may ever change.
+    #[test]
+    fn b10_names_are_for_ever_and_do_not_meet() {
+        let names = [
+            ("foo-bar/baz", "c", "kokumi-foo-bar-baz-b3f32dca"),
+            ("foo/bar-baz", "c", "kokumi-foo-bar-baz-1052b954"),
+            ("foo-bar/baz", "c-d", "kokumi-foo-bar-baz-a8a0a3df"),
+            ("foo/bar-baz", "c-d", "kokumi-foo-bar-baz-83f56528"),
+            ("foo-bar/baz-c", "d", "kokumi-foo-bar-baz-c-ccbbbc9b"),
+            ("shop/podinfo", "eu-1", "kokumi-shop-podinfo-9b1944a4"),
+        ];
+        for (order, cluster, golden) in names {
+            assert_eq!(name(order, cluster), golden, "{order} on {cluster}");
+        }
+    }
+
+    #[test]
+    fn b11_a_long_name_is_cut_before_its_hash_and_stays_its_own() {
+        let namespace = "n".repeat(63);
+        let a = format!("{}a{}", "o".repeat(199), "o".repeat(53));
+        let b = format!("{}b{}", "o".repeat(199), "o".repeat(53));
+        let (a, b) = (name(&format!("{namespace}/{a}"), "c"), name(&format!("{namespace}/{b}"), "c"));
+        assert_ne!(a, b, "they differ behind the cut alone");
+        assert!(a.len() <= 253 && a.rsplit('-').next().unwrap().len() == 8, "{a}");
+        // A hyphen, or a dot, where the cut falls.
+        for join in ['-', '.'] {
+            let order = format!("{}{join}{}", "o".repeat(172), "o".repeat(80));
+            let cut = name(&format!("{namespace}/{order}"), "c");
+            let (head, _) = cut.rsplit_once('-').unwrap();
+            assert!(head.len() == 243 && head.ends_with('o'), "{cut}");
+        }
+        // A short one is not touched, wherever its hyphens are.
+        let order = "shop/thirty-nine-characters-come-before-thi-s";
+        assert_eq!(
+            name(order, "c").rsplit_once('-').unwrap().0,
+            format!("kokumi-{}", order.replace('/', "-"))
+        );
+    }
+}

@@ -108,8 +108,7 @@ fn assert_alike(place: &Place, text: &str) {
     let python = "/usr/bin/python3";
     let known = place.command(python).args(["-c", "import yaml"]).output().is_ok_and(|o| o.status.success());
     if !known {
-        assert!(!crate::peers::required(), "python3-yaml is missing; tests/peers.sh installs it");
-        return;
+        return crate::peers::left_out("python3-yaml is missing; `tests/peers.sh` installs it");
     }
     place.write("text.yaml", text);
     // Times become objects there; as JSON everything must be what it is here.

@@ -6,9 +6,10 @@
 
 // Each test binary uses its own part of the support files.
 #![allow(dead_code)]
-#![allow(clippy::panic, clippy::print_stderr)]
+#![allow(clippy::panic)]
 
 use std::env;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Folder into which `tests/peers.sh` installs: `$EXPEDITE_TESTS_CACHE`, else `~/.cache/expedite-tests`.
@@ -36,11 +37,20 @@ pub fn peer(name: &str) -> Option<PathBuf> {
     if let Some(found) = find(name) {
         return Some(found);
     }
-    let place = std::panic::Location::caller();
-    let left_out = format!("the peer program {name} is missing; `tests/peers.sh` installs it");
-    assert!(!required(), "{left_out}");
-    eprintln!("LEFT OUT at {place}: {left_out}");
+    left_out(&format!("the peer program {name} is missing; `tests/peers.sh` installs it"));
     None
+}
+
+/// Says that a test, or a part of one, is left out.
+///
+/// # Panics
+/// Peers are required.
+#[track_caller]
+pub fn left_out(why: &str) {
+    assert!(!required(), "{why}");
+    let place = std::panic::Location::caller();
+    // Not by eprintln: the test runner keeps that to itself where a test passes.
+    let _ = writeln!(std::io::stderr(), "LEFT OUT at {place}: {why}");
 }
 
 /// Where `name` is, if anywhere.
