@@ -62,9 +62,11 @@ impl Attaching {
     pub fn leftovers(&mut self, setup: &Setup<'_>, identity: &Identity, decided: &mut Decided) {
         let lacking = match side::lacking(setup.repository, ATTACHED, &decided.snapshot, "records") {
             Ok(lacking) => lacking,
+            // Who cannot tell what is attached asks for all of it.
             Err(failure) => {
-                self.notices.push(failure);
-                return;
+                self.say(failure);
+                let all = decided.gitops.records.iter();
+                all.flat_map(|(order, names)| names.iter().map(|name| record_path(order, name))).collect()
             }
         };
         let mut left = Vec::new();
@@ -78,14 +80,14 @@ impl Attaching {
                 Ok(Some(bundle)) if Digest::of(&bundle) == digest => {
                     left.push(Committed { order, path, bundle });
                 }
-                Ok(Some(_)) => self.notices.push(wrong(&path, "it does not hash to its name; not attached")),
+                Ok(Some(_)) => self.say(wrong(&path, "it does not hash to its name; not attached")),
                 Ok(None) => {}
-                Err(lost) => self.notices.push(wrong(&path, &format!("{}; not attached", lost.why))),
+                Err(lost) => self.say(wrong(&path, &format!("{}; not attached", lost.why))),
             }
         }
         if !setup.records {
             if !left.is_empty() && self.tried.is_empty() {
-                let cause = format!("{} records are not attached to their artifacts", left.len());
+                let cause = format!("{} not attached", counted(left.len()));
                 let notice = Failure::input("records-not-attached", cause).of("records/");
                 self.notices.push(notice.hint("a run without --no-records attaches them"));
             }
@@ -133,7 +135,8 @@ impl Attaching {
         }
         for (registry, count) in std::mem::take(&mut self.read_only) {
             let cause = format!(
-                "{count} records are not attached to their artifacts: it is read-only by the settings; they are in records/"
+                "{} not attached: it is read-only by the settings; records/ keeps what is left out",
+                counted(count)
             );
             let notice = Failure::input("registry-read-only", cause).of(format!("registry {registry}"));
             self.notices.push(notice.field(format!("registries[{registry:?}].readOnly")));
@@ -213,6 +216,13 @@ impl Attaching {
         }
     }
 
+    /// Once, though the branch is read again.
+    fn say(&mut self, notice: Failure) {
+        if !self.notices.contains(&notice) {
+            self.notices.push(notice);
+        }
+    }
+
     /// Forgetting costs the next run a question per record and loses nothing: never an error.
     fn remember(&mut self, setup: &Setup<'_>, identity: &Identity, changes: BTreeMap<String, Change>) {
         if changes.is_empty() {
@@ -227,14 +237,16 @@ impl Attaching {
             Ok(Kept::Updated | Kept::Unchanged) => {}
             Ok(Kept::Refused(words)) => {
                 let cause = format!("the server does not keep {ATTACHED}: {words}");
-                let notice = unkept(cause);
-                if !self.notices.contains(&notice) {
-                    self.notices.push(notice);
-                }
+                self.say(unkept(cause));
             }
-            Err(failure) => self.notices.push(unkept(failure.cause)),
+            Err(failure) => self.say(unkept(failure.cause)),
         }
     }
+}
+
+/// `1 record is`, `2 records are`.
+fn counted(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "record is" } else { "records are" })
 }
 
 /// Cases are sorted by Order.

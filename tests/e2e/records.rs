@@ -300,6 +300,21 @@ fn a_record_of_an_order_that_goes_stays_until_it_is_attached() {
 }
 
 #[test]
+fn what_cannot_be_read_of_what_is_attached_is_asked_of_the_registry() {
+    let place = Place::with_shop();
+    run(&place).ok();
+    let before = attached(&place);
+    // Somebody points it to something that is no commit.
+    place.write("blob", "no commit");
+    let blob = place.git(&["-C", "shop.git", "hash-object", "-w", place.path("blob").to_str().unwrap()]);
+    place.git(&["-C", "shop.git", "update-ref", ATTACHED, blob.trim()]);
+    let said = run(&place);
+    said.ok();
+    assert!(said.stderr.contains("warning:"), "{}", said.stderr);
+    assert_eq!(attached(&place), before);
+}
+
+#[test]
 fn a_server_that_keeps_no_side_reference_is_a_warning() {
     let place = Place::with_shop();
     hook(&place, "case $1 in refs/heads/*) exit 0;; esac; echo 'only branches here'; exit 1");
@@ -327,7 +342,7 @@ fn a_read_only_registry_is_said_and_no_error() {
     for _ in 0..2 {
         let said = run(&place);
         said.ok();
-        let wanted = "records are not attached to their artifacts: it is read-only by the settings";
+        let wanted = "records are not attached: it is read-only by the settings";
         assert!(said.stderr.contains(wanted), "{}", said.stderr);
         assert_eq!(attached(&place), BTreeMap::new());
         assert_eq!(remembered(&place), BTreeSet::new());
