@@ -300,6 +300,28 @@ Examples:
   expedite verify-history 3f2a1bc^!                    one commit
   expedite verify-history --offline -o json")]
     VerifyHistory(VerifyHistory),
+    /// Print a script that completes the command line in a shell
+    #[command(after_help = "\
+Examples:
+  expedite completions bash > /etc/bash_completion.d/expedite
+  expedite completions zsh > ~/.zfunc/_expedite
+  expedite completions fish > ~/.config/fish/completions/expedite.fish")]
+    Completions(Completions),
+
+    /// Print the manual page, or write one for every verb into a folder
+    #[command(after_help = "\
+Examples:
+  expedite man | man -l -
+  expedite man --dir /usr/local/share/man/man1         expedite.1, expedite-run.1, …")]
+    Man(Man),
+
+    /// Print the JSON Schemas of settings, outputs and predicates
+    #[command(after_help = "\
+Examples:
+  expedite schema                                      the names, one a line
+  expedite schema plan-v1.json
+  expedite schema --dir ./schemas                      all of them")]
+    Schema(Schema),
 
     /// Play a team's own cases for its gates: objects, instant, evidence, expected verdicts
     #[command(after_help = "\
@@ -356,6 +378,33 @@ pub struct Plan {
     /// Remove up to N Applications, once
     #[arg(long, value_name = "N")]
     pub allow_removals: Option<usize>,
+}
+
+/// `completions`.
+#[derive(Debug, Args)]
+pub struct Completions {
+    /// For which shell
+    #[arg(value_name = "SHELL", value_enum)]
+    pub shell: clap_complete::Shell,
+}
+
+/// `man`.
+#[derive(Debug, Args)]
+pub struct Man {
+    /// Write a page for every verb into this folder
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
+}
+
+/// `schema`.
+#[derive(Debug, Args)]
+pub struct Schema {
+    /// Which one [default: their names]
+    #[arg(value_name = "NAME", conflicts_with = "dir")]
+    pub name: Option<String>,
+    /// Write all of them into this folder
+    #[arg(long, value_name = "DIR")]
+    pub dir: Option<PathBuf>,
 }
 
 /// How a plan is printed.

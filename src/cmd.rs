@@ -2,17 +2,20 @@
 
 mod approve;
 mod base;
+mod completions;
 mod diff;
 mod explain;
 mod get;
 mod init;
 mod key;
 mod intent;
+mod man;
 mod open;
 mod plan;
 mod rehearse;
 mod render;
 mod run;
+mod schema;
 pub mod setup;
 mod shown;
 mod verify;
@@ -42,6 +45,9 @@ pub fn dispatch(cli: &Cli, outside: &Outside, output: &mut Output) -> u8 {
         Verb::Verify(args) => verify::run(common, args, outside, output).map(unchanged),
         Verb::VerifyHistory(args) => verify_history::run(common, args, outside, output).map(unchanged),
         Verb::Test(args) => rehearse::run(args, output).map(unchanged),
+        Verb::Completions(args) => completions::run(args, output).map(unchanged).map_err(one),
+        Verb::Man(args) => man::run(args, output).map(unchanged).map_err(one),
+        Verb::Schema(args) => schema::run(args, output).map(unchanged).map_err(one),
         Verb::Snapshot(args) => snapshot::run(common, args, outside, output).map(unchanged),
         Verb::Diff(args) => diff::run(common, args, outside, output).map(unchanged),
     };

@@ -18,6 +18,9 @@ use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
+/// JSON Schema of the settings file.
+pub const SCHEMA: &str = include_str!("settings/schema.json");
+
 /// The file's name in the root of the GitOps repository.
 pub const FILE: &str = "expedite.yaml";
 

@@ -6,6 +6,7 @@ pub mod audit;
 pub mod explain;
 pub mod get;
 pub mod open;
+pub mod schema;
 pub mod verify;
 
 use crate::error;
@@ -13,13 +14,14 @@ use crate::files::Change;
 use crate::model::plan::{self as model, ApplicationAction};
 use crate::model::verdict::{For, Outcome, Verdict};
 use crate::report::view::{self, View, Written};
+use schemars::JsonSchema;
 use serde::Serialize;
 
 /// `apiVersion` of every document.
 pub const API_VERSION: &str = "expedite.kokumi.dev/v1";
 
 /// Kind `Plan` or `Run`.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Plan {
     /// [`API_VERSION`].
@@ -53,7 +55,7 @@ pub struct Plan {
 }
 
 /// What a plan was compared with: its Orders are those that the change bears on.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Base {
     /// As it was asked for.
@@ -71,7 +73,7 @@ pub struct Base {
 }
 
 /// How many of how many.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct Summary {
@@ -85,7 +87,7 @@ pub struct Summary {
 }
 
 /// One Order's row.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Order {
     /// Its namespace.
@@ -119,7 +121,7 @@ pub struct Order {
 }
 
 /// What is deployed.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct Deployed {
@@ -128,7 +130,7 @@ pub struct Deployed {
 }
 
 /// What could be promoted.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct Candidate {
@@ -140,7 +142,7 @@ pub struct Candidate {
 }
 
 /// One gate's answer.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Gate {
     /// Its name.
@@ -162,7 +164,7 @@ pub struct Gate {
 }
 
 /// One piece a gate's answer rests on.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct Evidence {
@@ -174,7 +176,7 @@ pub struct Evidence {
 }
 
 /// One Application.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Application {
     /// For which Cluster.
@@ -192,7 +194,7 @@ pub struct Application {
 }
 
 /// A file that changes.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct File {
     /// In the repository.
@@ -202,7 +204,7 @@ pub struct File {
 }
 
 /// A file in our folders that is not as we wrote it.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct Drift {
@@ -214,7 +216,7 @@ pub struct Drift {
 }
 
 /// The removal guard's stop.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct Guard {
@@ -223,7 +225,7 @@ pub struct Guard {
 }
 
 /// Something that is wrong.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Failure {
     /// Stable, for scripts.

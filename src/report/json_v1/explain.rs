@@ -5,11 +5,12 @@ use crate::model::approval::Ballot;
 use crate::model::plan as model;
 use crate::model::serving::VoteStatus;
 use crate::report::view::View;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Explanation {
+pub(super) struct Explanation {
     api_version: &'static str,
     kind: &'static str,
     at: String,
@@ -26,7 +27,7 @@ struct Explanation {
 }
 
 /// When the candidate can deploy.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Forecast {
     /// `At`, `NotBefore` or `Never`.
@@ -40,7 +41,7 @@ pub struct Forecast {
 }
 
 /// What makes one gate pass.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Next {
     gate: &'static str,
@@ -48,7 +49,7 @@ struct Next {
     what: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Vote {
     name: String,

@@ -9,11 +9,13 @@ use crate::model::time::Time;
 use crate::model::world::{GitOps, Loaded};
 use crate::report::get::{self, ServingLine};
 use crate::report::json_v1::{API_VERSION, print};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Debug, Serialize)]
+/// What every `get` prints.
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct List<T> {
+pub(super) struct List<T> {
     api_version: &'static str,
     kind: &'static str,
     items: Vec<T>,
@@ -24,7 +26,7 @@ fn list<T: Serialize>(kind: &'static str, items: impl Iterator<Item = T>) -> Str
 }
 
 /// One Serving.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct Serving {
@@ -44,7 +46,7 @@ pub struct Serving {
 }
 
 /// A promotion that waits.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct Queued {
@@ -55,7 +57,7 @@ pub struct Queued {
 }
 
 /// One condition.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct Condition {
@@ -67,7 +69,7 @@ pub struct Condition {
 }
 
 /// One Cluster's state.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct Cluster {
@@ -78,7 +80,7 @@ pub struct Cluster {
 }
 
 /// One Order.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct Order {
@@ -93,7 +95,7 @@ pub struct Order {
 }
 
 /// One Preparation.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct Preparation {
@@ -110,7 +112,7 @@ pub struct Preparation {
 }
 
 /// One promotion that happened.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
 pub struct HistoryEntry {

@@ -3,11 +3,12 @@
 use super::{API_VERSION, print};
 use crate::model::plan::{OpenPromotion, Step};
 use crate::model::time::Time;
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct OpenPromotions<'a> {
+pub(super) struct OpenPromotions<'a> {
     api_version: &'static str,
     kind: &'static str,
     at: String,
@@ -16,7 +17,7 @@ struct OpenPromotions<'a> {
     items: Vec<Item<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Item<'a> {
     namespace: &'a str,

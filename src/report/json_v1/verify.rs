@@ -5,11 +5,12 @@ use crate::error;
 use crate::model::evidence::{Candidate, Evidence, Unread};
 use crate::model::verification as model;
 use crate::model::verification::{ClaimKind, ClaimReport, ReadFrom, Whose};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Verification {
+pub(super) struct Verification {
     api_version: &'static str,
     kind: &'static str,
     /// The instant that it was judged for.
@@ -34,13 +35,13 @@ struct Verification {
     warnings: Vec<Failure>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Order {
     namespace: String,
     name: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct From {
     /// `Registry` or `Bundle`.
     kind: &'static str,
@@ -50,7 +51,7 @@ struct From {
     digest: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Trust {
     /// `Own` or `Bundled`.
     whose: &'static str,
@@ -61,7 +62,7 @@ struct Trust {
     keys: Vec<Key>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Key {
     name: String,
     /// base64 SHA-256 of its SubjectPublicKeyInfo.
@@ -69,7 +70,7 @@ struct Key {
     roles: Vec<&'static str>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Demands {
     environment: Option<String>,
     /// Null: no approval is needed.
@@ -78,14 +79,14 @@ struct Demands {
     checks: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Approvals {
     required_approvals: u32,
     allowed_groups: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Claim {
     /// `artifact`, `admission`, `signature`, `provenance`, `approvals`, `check`, `promotion`, `deployment`.
@@ -109,7 +110,7 @@ struct Claim {
     unread: Option<Failed>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Piece {
     /// Of its manifest, or of its layer under a `.sig` or `.att` tag.
@@ -126,7 +127,7 @@ struct Piece {
     time: Option<String>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Looked {
     place: String,
     digest: Option<String>,
@@ -134,7 +135,7 @@ struct Looked {
     message: String,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 struct Failed {
     request: String,
     /// HTTP status.

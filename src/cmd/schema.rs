@@ -1,0 +1,70 @@
+//! `schema`: the JSON Schemas of settings, outputs and predicates.
+
+use crate::attest;
+use crate::cli::Schema;
+use crate::error::{Failure, Kind};
+use crate::report::Output;
+use crate::report::json_v1::schema::OUTPUTS;
+use crate::settings;
+use crate::yaml::spelling::nearest;
+use std::fs;
+use std::path::Path;
+
+/// Prints the names, one schema, or writes all of them into a folder.
+///
+/// # Errors
+/// There is none of that name, or the folder cannot be written.
+pub fn run(args: &Schema, output: &mut Output) -> Result<(), Failure> {
+    let mut all = all();
+    if let Some(folder) = &args.dir {
+        return write_all(folder, all, output);
+    }
+    let Some(name) = &args.name else {
+        let names: String = all.iter().map(|(name, _)| format!("{name}\n")).collect();
+        output.result(&names);
+        return Ok(());
+    };
+    match all.iter().position(|(known, _)| known == name) {
+        Some(at) => output.result(&all.swap_remove(at).1),
+        None => {
+            let failure =
+                Failure::new(Kind::Usage, "no-schema", "there is no schema of this name").of(name.clone());
+            let known: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
+            return Err(match nearest(name, &known) {
+                Some(close) => failure.hint(format!("did you mean {close}?")),
+                None => failure.hint("expedite schema lists the names"),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// File name and text of each, sorted.
+fn all() -> Vec<(String, String)> {
+    let predicates = attest::SCHEMAS.iter().map(|(name, _, text)| ((*name).to_owned(), (*text).to_owned()));
+    let outputs =
+        OUTPUTS.iter().map(|(name, make)| ((*name).to_owned(), format!("{:#}\n", make().as_value())));
+    let settings = ("settings.json".to_owned(), settings::SCHEMA.to_owned());
+    let mut all: Vec<_> = predicates.chain(outputs).chain([settings]).collect();
+    all.sort();
+    all
+}
+
+/// Writes files into a folder that is made where it is missing.
+pub(super) fn write_all(
+    folder: &Path,
+    files: Vec<(String, String)>,
+    output: &mut Output,
+) -> Result<(), Failure> {
+    let wrong = |path: &Path, e: std::io::Error| {
+        Failure::new(Kind::Internal, "not-written", format!("it cannot be written: {e}"))
+            .of(path.display().to_string())
+    };
+    fs::create_dir_all(folder).map_err(|e| wrong(folder, e))?;
+    for (name, text) in &files {
+        let path = folder.join(name);
+        fs::write(&path, text).map_err(|e| wrong(&path, e))?;
+    }
+    output.note(&format!("wrote {} files to {}", files.len(), folder.display()));
+    Ok(())
+}
