@@ -300,6 +300,7 @@ Examples:
   expedite verify-history 3f2a1bc^!                    one commit
   expedite verify-history --offline -o json")]
     VerifyHistory(VerifyHistory),
+
     /// Print a script that completes the command line in a shell
     #[command(after_help = "\
 Examples:

@@ -65,6 +65,7 @@ fn outputs_are_what_their_schemas_say() {
     check("orders-v1.json", &["get", "orders"]);
     check("preparations-v1.json", &["get", "preparations"]);
     check("history-v1.json", &["get", "history", "shop/catalog"]);
+    check("history-verification-v1.json", &["verify-history"]);
     check("verification-v1.json", &["verify", &artifact, "--order", "shop-dev/catalog"]);
 }
 

@@ -2,11 +2,12 @@
 
 use super::{API_VERSION, print};
 use crate::model::audit::{Audit, Finding};
+use schemars::JsonSchema;
 use serde::Serialize;
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct HistoryVerification<'a> {
+pub(super) struct HistoryVerification<'a> {
     api_version: &'static str,
     kind: &'static str,
     /// As asked; null: the whole branch.
@@ -25,7 +26,7 @@ struct HistoryVerification<'a> {
     unread: Vec<Item<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 struct Item<'a> {
     commit: String,

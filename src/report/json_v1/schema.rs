@@ -1,6 +1,6 @@
 //! JSON Schemas (draft 2020-12) of every `-o json`, made from the same structs that print them.
 
-use super::{API_VERSION, explain, get, open, verify};
+use super::{API_VERSION, audit, explain, get, open, verify};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 
 /// File name of each output's schema, and what makes it.
@@ -9,6 +9,7 @@ pub const OUTPUTS: &[(&str, fn() -> Schema)] = &[
     ("explanation-v1.json", of::<explain::Explanation>),
     ("open-promotions-v1.json", of::<open::OpenPromotions<'static>>),
     ("verification-v1.json", of::<verify::Verification>),
+    ("history-verification-v1.json", of::<audit::HistoryVerification<'static>>),
     ("servings-v1.json", of::<get::List<get::Serving>>),
     ("orders-v1.json", of::<get::List<get::Order>>),
     ("preparations-v1.json", of::<get::List<get::Preparation>>),
