@@ -14,6 +14,10 @@ use crate::report::{self, Output, github, markdown};
 use crate::run::{Decided, Setup, contents, problems};
 use std::collections::BTreeSet;
 
+/// Most artifacts that are looked into for one page: a fleet's first run would pull all of them for nothing, since
+/// no page has room for more.
+const INSIDE: usize = 200;
+
 /// Most differences that a refusal lists.
 const DIFFERENCES: usize = 20;
 
@@ -67,7 +71,9 @@ impl Shown {
     pub fn of_change(here: Decided, without: Decided, mut base: Against) -> Self {
         let (mut here, without) = (Self::new(here, None), Self::new(without, None));
         let (view, before) = (here.view(), without.view());
-        let other = |order: &OrderRef| before.plan.rows.iter().find(|row| row.order == *order);
+        let find =
+            |view: &View<'_>, order: &OrderRef| view.plan.rows.binary_search_by(|r| r.order.cmp(order)).ok();
+        let other = |order: &OrderRef| find(&before, order).map(|i| &before.plan.rows[i]);
         let mut caused = BTreeSet::new();
         for row in &view.plan.rows {
             match other(&row.order) {
@@ -83,7 +89,7 @@ impl Shown {
                 }
             }
         }
-        let stays = |order: &OrderRef| view.plan.rows.iter().any(|row| row.order == *order);
+        let stays = |order: &OrderRef| find(&view, order).is_some();
         base.gone = before.plan.rows.iter().map(|row| row.order.clone()).filter(|o| !stays(o)).collect();
         if view.plan.guard.is_some() && view.plan.guard == before.plan.guard {
             base.notes.push("the removal guard stops a run with and without the change".to_owned());
@@ -142,13 +148,17 @@ impl Shown {
             else {
                 continue;
             };
-            let case = cases.iter().find(|case| case.order == row.order);
+            let case = cases.binary_search_by(|case| case.order.cmp(&row.order)).ok().map(|i| &cases[i]);
             let deployed = case.and_then(|case| case.deployed.as_ref());
             let more = self.preview.more.entry(row.order.clone()).or_default();
             more.moves = deployed
                 .filter(|d| d.target_namespace != candidate.target_namespace)
                 .map(|d| (d.target_namespace.to_string(), candidate.target_namespace.to_string()));
-            if deployed.is_none_or(|d| d.artifact != candidate.artifact) {
+            if orders.len() == INSIDE && deployed.is_none_or(|d| d.artifact != candidate.artifact) {
+                let cause = format!("no more than {INSIDE} artifacts are looked into for one page");
+                let hint = format!("expedite diff {} shows it", row.order);
+                more.inside = Some(Err(Failure::new(Kind::Unread, "not-looked-into", cause).hint(hint)));
+            } else if deployed.is_none_or(|d| d.artifact != candidate.artifact) {
                 let from = deployed.map(|d| (d.artifact.clone(), Some(d.target_namespace.clone())));
                 orders.push(row.order.clone());
                 pairs.push((from, diff::place(candidate)));

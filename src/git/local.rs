@@ -6,7 +6,7 @@ use crate::git::snapshot::commit_id;
 use crate::git::{Environment, Snapshot, failure, libgit2};
 use crate::model::id::CommitId;
 use git2::Oid;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The repository of a checkout's files, whatever it follows.
@@ -47,15 +47,14 @@ impl Local {
         &self.root
     }
 
-    /// A path of this machine as one of the repository's, with `/`; `None`: it lies outside.
+    /// A path of this machine as one of the repository's, with `/`; `None`: it lies outside. As it is written, if
+    /// that is inside: a change that puts a link in its place does not move it out.
     #[must_use]
     pub fn inside(&self, path: &Path) -> Option<String> {
-        // A folder that the change removes is still one of the repository's.
-        let real = match path.canonicalize() {
-            Ok(real) => real,
-            Err(_) => path.parent()?.canonicalize().ok()?.join(path.file_name()?),
-        };
-        let below = real.strip_prefix(&self.root).ok()?;
+        let written = std::path::absolute(path).ok().map(|path| without_dots(&path));
+        let below = written.iter().find_map(|path| path.strip_prefix(&self.root).ok().map(Path::to_path_buf));
+        let below = below
+            .or_else(|| path.canonicalize().ok()?.strip_prefix(&self.root).ok().map(Path::to_path_buf))?;
         let parts: Option<Vec<&str>> = below.components().map(|c| c.as_os_str().to_str()).collect();
         Some(parts?.join("/"))
     }
@@ -107,6 +106,21 @@ impl Local {
     fn lock(&self) -> MutexGuard<'_, git2::Repository> {
         self.git.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Without `.` and `..`, by the letters alone.
+fn without_dots(path: &Path) -> PathBuf {
+    let mut out = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::CurDir => {}
+            Component::ParentDir => {
+                out.pop();
+            }
+            Component::Prefix(_) | Component::RootDir | Component::Normal(_) => out.push(part),
+        }
+    }
+    out
 }
 
 /// A folder (or a file) of a commit, as a source that is read under the name of the one on disk.

@@ -130,6 +130,12 @@ fn a_change_does_not_vouch_for_itself() {
     // Settings that are broken by the change are not those that count.
     place.write("expedite.yaml", "sources: 7\n");
     assert_eq!(orders(&json(&place)), ["shop/basket Hold"]);
+    // Nor are those that it links to, wherever they lie.
+    let elsewhere = Place::new();
+    elsewhere.write("expedite.yaml", "argocd: {requireObservation: true}\n");
+    std::fs::remove_file(place.path("expedite.yaml")).unwrap();
+    std::os::unix::fs::symlink(elsewhere.path("expedite.yaml"), place.path("expedite.yaml")).unwrap();
+    assert_eq!(orders(&json(&place)), ["shop/basket Hold"]);
 }
 
 #[test]

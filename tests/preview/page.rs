@@ -101,7 +101,11 @@ fn an_artifact_that_cannot_be_read_is_unknown_and_not_equal() {
     std::fs::remove_file(layout::blob(&place, &digest)).unwrap();
     place.expedite(&["promote", "shop/basket", "basket-lost"]).ok();
     let page = place.expedite(&["plan", "--only", "shop/basket", "-o", "markdown", "--at", AT]);
-    assert!(page.stdout.contains("unknown: it could not be read"), "{}", page.transcript("plan"));
+    assert!(
+        page.stdout.contains("**Inside:** unknown: registry.shop.example"),
+        "{}",
+        page.transcript("plan")
+    );
 }
 
 mod layout {

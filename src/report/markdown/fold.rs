@@ -61,7 +61,7 @@ impl Fold {
             }
             Some(Err(failure)) => {
                 let why = clipped(&failure.to_string(), MESSAGE);
-                let _ = write!(head, "\n**Inside:** unknown, since it could not be read: {why}\n");
+                let _ = write!(head, "\n**Inside:** unknown: {why}\n");
             }
             None => {}
         }

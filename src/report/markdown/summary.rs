@@ -190,7 +190,7 @@ pub fn inside(view: &View<'_>, row: &Row) -> String {
             }
             out
         }
-        Some(Err(_)) => "unknown: it could not be read".to_owned(),
+        Some(Err(failure)) => format!("unknown: {}", clipped(&failure.cause, 80)),
         None => String::new(),
     };
     if let Some((from, to)) = &more.moves {
