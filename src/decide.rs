@@ -23,6 +23,7 @@ use crate::model::order::Mode;
 use crate::model::plan::{Decision, Plan, Promotion, Row, ServingPlan, ServingState};
 use crate::model::scope::Scope;
 use crate::model::serving::RequestedBy;
+use crate::model::time::SKEW;
 use crate::model::verdict::{GateName, Verdict};
 use crate::model::world::{GitOps, Holds, World};
 use crate::resolve::{Case, Presence};
@@ -88,7 +89,7 @@ fn limit(judged: &mut [(&Case, Vec<Verdict>)], facts: &Facts, context: &Context,
     let Some(most) = most else { return };
     let mut promoted = 0;
     for (case, verdicts) in judged {
-        let promotes = matches!(decision(case, verdicts), Decision::Promote(_));
+        let promotes = matches!(decision(case, verdicts, context), Decision::Promote(_));
         if !promotes || gates::window::rollback(case, facts, context).is_some() {
             continue;
         }
@@ -109,7 +110,7 @@ fn row(
     clusters: &BTreeSet<&ClusterName>,
     context: &Context,
 ) -> Row {
-    let decision = decision(case, &verdicts);
+    let decision = decision(case, &verdicts, context);
     let applications = applications::plan(case, &decision, facts, clusters, context);
     let serving = serving(case, &decision, &verdicts, &applications, facts, context);
     // Nothing is sealed for an Order whose input is wrong.
@@ -121,6 +122,9 @@ fn row(
     };
     let warnings = warnings(case, &decision, &serving, facts, context);
     let mut errors = case.errors.clone();
+    if case.presence == Presence::Present {
+        errors.extend(clock_behind(case, context));
+    }
     if let Presence::Unreadable(why) = &case.presence
         && errors.is_empty()
     {
@@ -171,13 +175,28 @@ fn warnings(
     all
 }
 
-fn decision(case: &Case, verdicts: &[Verdict]) -> Decision {
+/// The clock is behind what this repository already knows of the Order: nothing that it says of time is right.
+fn clock_behind(case: &Case, context: &Context) -> Option<Failure> {
+    let history = case.serving.iter().flat_map(|serving| &serving.status.history);
+    let times = history.flat_map(|entry| {
+        [Some(entry.promoted_time), entry.first_healthy_time, entry.ended_time].into_iter().flatten()
+    });
+    let newest = times.max().filter(|newest| *newest > context.now.plus(SKEW))?;
+    let cause = format!(
+        "its history speaks of {newest}, ahead of this run's clock, {}; nothing of it is changed",
+        context.now
+    );
+    let hint = "set the clock of the machine right, or take the entry out of the Serving's status, reviewed";
+    Some(Failure::input("clock-behind", cause).of(format!("Serving {}", case.order)).hint(hint))
+}
+
+fn decision(case: &Case, verdicts: &[Verdict], context: &Context) -> Decision {
     match &case.presence {
         Presence::Gone(why) => return Decision::Remove(why.clone()),
         Presence::Unreadable(_) => return Decision::Broken,
         Presence::Present => {}
     }
-    if !case.errors.is_empty() {
+    if !case.errors.is_empty() || clock_behind(case, context).is_some() {
         return Decision::Broken;
     }
     match &case.candidate {
@@ -213,6 +232,7 @@ fn serving(
     match (&case.presence, decision) {
         (Presence::Gone(_), _) => return ServingPlan::Remove,
         (Presence::Unreadable(_), _) => return ServingPlan::Keep,
+        (Presence::Present, _) if clock_behind(case, context).is_some() => return ServingPlan::Keep,
         (Presence::Present, _) => {}
     }
     let promotes = matches!(decision, Decision::Promote(_));

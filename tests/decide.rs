@@ -148,6 +148,26 @@ fn automatic_never_takes_what_ran_before_or_is_older() {
     assert_eq!(sim.deployed("shop/podinfo").as_deref(), Some("p2"));
 }
 
+/// The object of what is deployed is gone: the next one must be known to be newer.
+#[test]
+fn automatic_never_goes_back_when_what_is_deployed_left_its_folder() {
+    let mut sim = shop(AUTOMATIC);
+    sim.preparation("shop/podinfo", "p3", 3);
+    sim.run();
+    assert_eq!(sim.deployed("shop/podinfo").as_deref(), Some("p3"));
+    let gone = (order("shop/podinfo").namespace, preparation("p3"));
+    sim.world.preparations.remove(&gone);
+    sim.preparation("shop/podinfo", "p2", 2);
+    let plan = sim.run();
+    assert_eq!(sim.deployed("shop/podinfo").as_deref(), Some("p3"), "p2 may be older");
+    assert!(row(&plan).warnings.iter().any(|w| w.code == "age-unknown"), "{:?}", row(&plan).warnings);
+    // Made at ten o'clock, after the promotion at nine.
+    sim.later(90);
+    sim.preparation("shop/podinfo", "p4", 600);
+    sim.run();
+    assert_eq!(sim.deployed("shop/podinfo").as_deref(), Some("p4"));
+}
+
 #[test]
 fn a_rejected_newest_holds_and_no_older_one_is_taken() {
     let mut sim = shop(AUTOMATIC);
@@ -548,4 +568,82 @@ fn the_finalizers_of_an_opted_in_application_come_along() {
     let taken = again.iter().find(|pin| pin.name.as_str() == name).unwrap();
     assert_eq!(taken.found_finalizers.as_deref(), Some(&["example.com/mine".to_owned()][..]));
     assert_eq!(again.iter().filter(|pin| pin.found_finalizers.is_some()).count(), 1);
+}
+
+/// B53: a clock behind the committed history is told, and changes nothing; one far ahead makes nothing older.
+#[test]
+fn b53_a_clock_behind_the_history_promotes_nothing_and_says_so() {
+    let mut sim = shop(AUTOMATIC);
+    sim.preparation("shop/podinfo", "p1", 1);
+    sim.run();
+    sim.preparation("shop/podinfo", "p2", 2);
+    let right = sim.now;
+    for wrong in ["1970-01-01T00:00:00Z", "2026-11-30T08:50:00Z"] {
+        sim.now = time(wrong);
+        let plan = sim.run();
+        assert_eq!(row(&plan).decision, Decision::Broken, "{wrong}");
+        let error = &row(&plan).errors[0];
+        assert_eq!(error.code, "clock-behind");
+        assert!(error.cause.contains("2026-11-30T09:00:00Z") && error.cause.contains(wrong), "{error:?}");
+        assert!(matches!(row(&plan).serving, ServingPlan::Keep), "nothing is written by a wrong clock");
+        assert_eq!(sim.deployed("shop/podinfo").as_deref(), Some("p1"));
+    }
+    sim.now = time("2026-11-30T08:56:00Z");
+    assert!(sim.plan().rows[0].errors.is_empty(), "four minutes are tolerated");
+    sim.now = right;
+    sim.later(1);
+    sim.run();
+    assert_eq!(sim.deployed("shop/podinfo").as_deref(), Some("p2"));
+}
+
+/// B55: what was said of an older generation, or of no known state, is not yet known.
+#[test]
+fn b55_a_condition_of_another_generation_or_unknown_is_not_ready() {
+    for (status, seen) in [("\"True\"", 1), ("Unknown", 2)] {
+        let mut sim = shop(AUTOMATIC);
+        sim.preparation("shop/podinfo", "p1", 1);
+        let key = (order("shop/podinfo").namespace, preparation("p1"));
+        let mut object = (*sim.world.preparations[&key].object).clone();
+        object.metadata.generation = Some(2);
+        object.status = serde_yaml::from_str(&format!(
+            "{{conditions: [{{type: Ready, status: {status}, observedGeneration: {seen}}}]}}"
+        ))
+        .unwrap();
+        sim.world.preparations.insert(key, loaded(object, "preparations.yaml"));
+        sim.run();
+        assert_eq!(sim.deployed("shop/podinfo"), None, "{status} of generation {seen}");
+        sim.order("shop/podinfo", MANUAL);
+        sim.promote("shop/podinfo", "p1");
+        let plan = sim.run();
+        assert_eq!(waits(&plan), GateName::Ready);
+        let message = &row(&plan).verdicts[0].message;
+        assert!(message.starts_with("Preparation p1 is not Ready: "), "{message}");
+    }
+}
+
+/// B61: what a queued name stands for may go, or be another's: refused with the name, and nothing moves.
+#[test]
+fn b61_a_queued_preparation_that_is_gone_or_foreign_is_an_error_with_its_name() {
+    let mut sim = shop(MANUAL);
+    sim.preparation("shop/podinfo", "p1", 1);
+    sim.preparation("shop/podinfo", "p2", 2);
+    sim.promote("shop/podinfo", "p1");
+    sim.run();
+    sim.promote("shop/podinfo", "p2");
+    sim.facts.insert(digest("p2"), missing());
+    let plan = sim.run();
+    assert_eq!(waits(&plan), GateName::Evidence, "a signature that is lost holds, and drops nothing");
+    assert!(sim.serving("shop/podinfo").unwrap().status.queued.is_some());
+    sim.world.preparations.remove(&(order("shop/podinfo").namespace, preparation("p2")));
+    sim.order("shop/other", MANUAL);
+    for stranger in [false, true] {
+        if stranger {
+            sim.preparation("shop/other", "p2", 2);
+        }
+        let plan = sim.run();
+        let error = &row(&plan).errors[0];
+        assert_eq!(error.code, if stranger { "foreign-preparation" } else { "unknown-preparation" });
+        assert!(error.cause.contains("p2"), "{error:?}");
+        assert_eq!(sim.deployed("shop/podinfo").as_deref(), Some("p1"));
+    }
 }

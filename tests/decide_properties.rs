@@ -21,6 +21,8 @@ enum Event {
     Ready(usize, bool),
     Wait(u64),
     Source(bool),
+    /// A Preparation's object goes.
+    Gone(usize),
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
@@ -33,6 +35,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => (0..12_usize, any::<bool>()).prop_map(|(i, ok)| Event::Ready(i, ok)),
         1 => (1..90_u64).prop_map(Event::Wait),
         1 => any::<bool>().prop_map(Event::Source),
+        1 => (0..12_usize).prop_map(Event::Gone),
     ];
     proptest::collection::vec(event, 1..40)
 }
@@ -90,6 +93,10 @@ impl History {
             }
             Event::Wait(minutes) => sim.later(*minutes),
             Event::Source(whole) => sim.world.sources[0].whole = *whole,
+            Event::Gone(i) => {
+                let key = (order(ORDER).namespace, preparation(&name(i)));
+                sim.world.preparations.remove(&key);
+            }
         }
     }
 
@@ -149,7 +156,12 @@ proptest! {
         for event in &events {
             history.apply(event);
             let before = history.sim.deployed(ORDER);
-            history.check(before)?;
+            history.check(before.clone())?;
+            if let (Event::Withdraw, false, Some(before)) = (event, history.automatic, before) {
+                let serving = history.sim.serving(ORDER).unwrap();
+                prop_assert_eq!(&serving.status.queued, &None, "withdrawing empties the queue");
+                prop_assert_eq!(history.sim.deployed(ORDER), Some(before), "and keeps what is deployed");
+            }
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Which Preparation could be promoted (`promotion.md`, "Which Preparation is promoted").
 
 use super::newest::{Newest, newest};
-use super::{Case, input_at, preparation_ready};
+use super::{Case, DeployedNow, input_at, preparation_ready};
 use crate::error::Failure;
 use crate::model::id::{Artifact, Namespace, PreparationName};
 use crate::model::order::{Mode, Order};
@@ -135,6 +135,10 @@ fn automatic(case: &mut Case, order: &Loaded<Order>) -> Option<PreparationName> 
         {
             return None;
         }
+        if let Some(why) = age_unknown(case, deployed, loaded) {
+            case.warnings.push(why);
+            return None;
+        }
     }
     let ran = case.serving.iter().flat_map(|s| &s.status.history).any(|e| {
         let here = case.place.as_ref().map(|p| &p.name);
@@ -142,6 +146,27 @@ fn automatic(case: &mut Case, order: &Loaded<Order>) -> Option<PreparationName> 
             && (e.environment.is_none() || e.environment.as_ref() == here)
     });
     (!ran).then_some(name)
+}
+
+/// Where the Preparation of what is deployed is gone, nothing says how old that is: the candidate is newer when
+/// it was made from it, or after it was promoted.
+fn age_unknown(case: &Case, deployed: &DeployedNow, candidate: &Loaded<Preparation>) -> Option<Failure> {
+    if case.preparations.contains_key(&deployed.preparation) {
+        return None;
+    }
+    let preparation = &candidate.object;
+    let promoted = case.serving.as_ref()?.status.history.first().map(|entry| entry.promoted_time);
+    let is_later = promoted.zip(preparation.metadata.creation_timestamp).is_some_and(|(p, c)| c > p);
+    if is_later || preparation.spec.parent_digest == Some(deployed.artifact.digest) {
+        return None;
+    }
+    let name = &preparation.metadata.name;
+    let cause = format!(
+        "Preparation {}, which is deployed, is gone, and nothing says that {name} is newer: it was not made from it, nor after it was promoted",
+        deployed.preparation
+    );
+    let hint = format!("bring it back, or switch to Manual and promote {name}");
+    Some(input_at(candidate, case.what(), "age-unknown", cause).hint(hint))
 }
 
 /// What a promotion of this Preparation would pin.
