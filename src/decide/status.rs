@@ -32,10 +32,12 @@ pub fn status(
 ) -> ServingStatus {
     let old = case.serving.as_ref().map(|s| s.status.clone()).unwrap_or_default();
     let mut new = old.clone();
-    let health = health(case, decision, context);
-    if let Some(health) = &health {
-        new.history = history::observed(&new.history, health);
+    // Also what this run sees of the one that it replaces: nobody looks at that again.
+    let seen = seen(case, context);
+    if let Some(seen) = &seen {
+        new.history = history::observed(&new.history, seen);
     }
+    let health = health(case, decision, seen);
     pinned(&mut new, case, decision, context);
     target(&mut new, &old, case, decision, verdicts, context);
     new.queued = queued(&old, case, decision, verdicts, context);
@@ -208,18 +210,21 @@ fn waiting(case: &Case, verdicts: &[Verdict]) -> Option<String> {
 }
 
 /// What the Applications say of what is deployed after this run.
-fn health(case: &Case, decision: &Decision, context: &Context) -> Option<Health> {
+fn health(case: &Case, decision: &Decision, seen: Option<Health>) -> Option<Health> {
     match decision {
         Decision::Promote(_) => Some(match &case.seen {
             Some(_) => Health::Deploying { why: "it is pinned by this run".into() },
             None => Health::NotObserved,
         }),
-        Decision::Keep | Decision::Hold | Decision::Broken | Decision::Remove(_) => {
-            let deployed = case.deployed.as_ref()?;
-            let history = case.serving.as_ref().map_or(&[][..], |s| s.status.history.as_slice());
-            Some(observe::deployed(deployed, history, case.seen.as_deref(), context.now))
-        }
+        Decision::Keep | Decision::Hold | Decision::Broken | Decision::Remove(_) => seen,
     }
+}
+
+/// How what was deployed before this run is.
+fn seen(case: &Case, context: &Context) -> Option<Health> {
+    let deployed = case.deployed.as_ref()?;
+    let history = case.serving.as_ref().map_or(&[][..], |s| s.status.history.as_slice());
+    Some(observe::deployed(deployed, history, case.seen.as_deref(), context.now))
 }
 
 fn ready(
