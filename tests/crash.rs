@@ -9,8 +9,6 @@
 mod fleet;
 #[path = "support/forge.rs"]
 mod forge;
-#[path = "support/fsck.rs"]
-mod fsck;
 #[path = "support/gitserver.rs"]
 mod gitserver;
 #[path = "support/harness.rs"]
@@ -69,10 +67,11 @@ pub struct Scene<'a> {
     pub state: &'a (dyn Fn(&Place) -> String + Sync),
 }
 
-/// What only the run itself sees: its output, and its folder for temporary files.
+/// Not what only the run itself sees (its output, its folder for temporary files), and no question to a server.
 fn outside(place: &Place, line: &str) -> bool {
     let own = format!("{}/tmp/expedite-", place.root().display());
-    !line.contains(&own) && !line.starts_with("write(1<") && !line.starts_with("write(2<")
+    let asks = line.contains("iov_base=\"GET /") || line.contains("iov_base=\"HEAD /");
+    !asks && !line.contains(&own) && !line.starts_with("write(1<") && !line.starts_with("write(2<")
 }
 
 /// Kills the scene's run at every effect (or [`BOUND`] of them), runs it again, and compares. Gives how many
@@ -86,7 +85,7 @@ fn survives(scene: &Scene<'_>) -> usize {
     assert!(!sites.is_empty(), "a run without effects proves nothing");
     let expected = (scene.state)(&undisturbed);
     undisturbed.expedite(scene.arguments).ok();
-    assert_eq!((scene.state)(&undisturbed), expected, "a second run changes nothing");
+    same(&expected, &(scene.state)(&undisturbed), "after a second run, which should change nothing");
     let long = std::env::var("EXPEDITE_TESTS_LONG").is_ok_and(|v| v == "1");
     let chosen = if long { sites.clone() } else { strace::spread(&sites, BOUND) };
     let (next, killed) = (AtomicUsize::new(0), AtomicUsize::new(0));
@@ -110,9 +109,13 @@ fn survives_at(scene: &Scene<'_>, strace: &Path, site: &Site, expected: &str) ->
     let was = strace::killed(strace, &place.binary(scene.arguments), site);
     let said = place.expedite(scene.arguments);
     assert_eq!(said.status, Some(0), "after a kill at {site:?}:\n{}", said.transcript("run"));
-    let found = (scene.state)(&place);
-    let difference = similar::TextDiff::from_lines(expected, &found).unified_diff().to_string();
-    assert!(found == expected, "after a kill at {site:?}:\n{difference}");
-    fsck::every(place.root());
+    same(expected, &(scene.state)(&place), &format!("after a kill at {site:?}"));
+    harness::fsck::every(place.root());
     was
+}
+
+#[track_caller]
+fn same(expected: &str, found: &str, when: &str) {
+    let difference = similar::TextDiff::from_lines(expected, found).unified_diff().to_string();
+    assert!(found == expected, "{when}:\n{difference}");
 }

@@ -6,7 +6,7 @@ use crate::{AT, BEFORE, Scene, fleet, git, state, survives};
 const RUN: [&str; 7] = ["run", "--config", "expedite.yaml", "--at", AT, "--key", fleet::KEY];
 
 /// One Order that is about to change and one that is new; another is as it was.
-fn base(url: &str) -> Place {
+pub fn base(url: &str) -> Place {
     let place = Place::new();
     fleet::ground(&place);
     fleet::settings(&place, url, "{layout: ./registry}");
@@ -19,12 +19,18 @@ fn base(url: &str) -> Place {
 
 fn go_on(place: &Place) {
     place.expedite(&["run", "--config", "expedite.yaml", "--at", BEFORE, "--key", fleet::KEY]).ok();
+    change(place);
+}
+
+/// A newer Preparation for one Order, and a new Order.
+pub fn change(place: &Place) {
     fleet::prepare(place, "shop/basket", 2, "shop/basket");
     fleet::order(place, "shop/mailer", "{mode: Automatic}");
     fleet::prepare(place, "shop/mailer", 1, "shop/mailer");
 }
 
-fn again(of: &Place) -> Place {
+/// A copy of a place, with a folder of its own for temporary files.
+pub fn again(of: &Place) -> Place {
     let mut place = Place::new();
     harness::copy(of.root(), place.root());
     std::fs::create_dir_all(place.path("tmp")).unwrap();
@@ -79,7 +85,10 @@ fn a_checkout_that_follows_another_repository() {
     let scene = Scene {
         place: &|| again(&base),
         arguments: &RUN,
-        state: &|place| format!("{}{}", state::exact(place, "origin.git"), state::checkout(place, "work")),
+        state: &|place| {
+            let (origin, work) = (state::exact(place, "origin.git"), state::checkout(place, "work"));
+            origin + &work + &state::layouts(place)
+        },
     };
     survives(&scene);
 }

@@ -2,6 +2,7 @@
 
 use crate::harness::Place;
 use sha2::{Digest as _, Sha256};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -39,7 +40,9 @@ fn hash(path: &Path) -> Vec<u8> {
 fn leftovers(repository: &Path) -> String {
     let mut text = String::new();
     let own = ["expedite.lock", "expedite-moving"];
-    for entry in walkdir::WalkDir::new(repository).sort_by_file_name() {
+    // What was being written into the object store is garbage that git collects, and nobody's lock.
+    let walk = walkdir::WalkDir::new(repository).sort_by_file_name().into_iter();
+    for entry in walk.filter_entry(|entry| entry.file_name() != "objects") {
         let entry = entry.unwrap();
         let name = entry.file_name().to_string_lossy().into_owned();
         let odd = name.ends_with(".lock") || name.starts_with("expedite");
@@ -53,6 +56,52 @@ fn leftovers(repository: &Path) -> String {
         let _ = write!(text, "{}", std::fs::read_to_string(file).unwrap());
     }
     text
+}
+
+/// What is attached to every artifact in the place's layouts, to the byte. Every blob is what it is called.
+pub fn layouts(place: &Place) -> String {
+    let mut text = String::new();
+    for entry in walkdir::WalkDir::new(place.path("registry")).sort_by_file_name() {
+        let entry = entry.unwrap();
+        let name = entry.file_name().to_string_lossy().into_owned();
+        if entry.path().parent().is_some_and(|folder| folder.ends_with("blobs/sha256")) {
+            let whole = hex::encode(hash(entry.path())) == name;
+            // What is being written has another name, which nobody asks for.
+            assert!(whole || name.len() != 64, "{}", entry.path().display());
+        } else if name == "index.json" {
+            let layout = crate::layout::Layout::at(entry.path().parent().unwrap());
+            let mut all: Vec<String> = layout.entries().iter().map(|e| e["digest"].to_string()).collect();
+            all.sort();
+            let _ = writeln!(text, "{}:\n{}", layout_name(place, entry.path()), all.join("\n"));
+        }
+    }
+    text
+}
+
+fn layout_name(place: &Place, path: &Path) -> String {
+    path.parent().unwrap().strip_prefix(place.root()).unwrap().display().to_string()
+}
+
+/// The digests that an Order's Applications in `git` are pinned to.
+pub fn pinned(git: &Path, order: &str) -> BTreeSet<String> {
+    let (namespace, _) = order.split_once('/').unwrap();
+    let text = crate::git(
+        git,
+        &[
+            "grep",
+            "-h",
+            "-e",
+            "targetRevision:",
+            "-e",
+            "repoURL:",
+            "main",
+            "--",
+            &format!("applications/{namespace}"),
+        ],
+    );
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    let of = lines.windows(2).filter(|two| two[0].ends_with(&format!("/{order}")));
+    of.filter_map(|two| Some(two[1].strip_prefix("targetRevision: ")?.trim_matches('"').to_owned())).collect()
 }
 
 /// Commits and files of `main` in the bare repository at `git`, without what the clock has a part in: times,
@@ -81,6 +130,13 @@ pub fn shape(git: &Path) -> String {
         0
     })
     .unwrap();
+    // The seal's manifest, whose digest depends on its record's.
+    let mut seals: Vec<&str> =
+        servings.lines().filter_map(|l| l.trim().strip_prefix("attestation: sha256:")).collect();
+    seals.dedup();
+    for seal in seals {
+        text = text.replace(seal, "[SEAL]");
+    }
     for record in &records {
         assert!(servings.contains(record.as_str()), "no Serving names the record {record}");
         text = text.replace(record, "[RECORD]");
