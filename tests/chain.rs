@@ -5,6 +5,8 @@
 
 #[path = "support/forge.rs"]
 mod forge;
+#[path = "support/fsck.rs"]
+mod fsck;
 #[path = "support/layout.rs"]
 mod layout;
 
@@ -43,7 +45,7 @@ fn ann() -> ssh_key::PrivateKey {
 }
 
 struct Chain {
-    folder: tempfile::TempDir,
+    folder: fsck::Folder,
     digest: String,
     job: Signer,
     registries: Registries,
@@ -52,7 +54,7 @@ struct Chain {
 
 impl Chain {
     fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
+        let folder = fsck::folder();
         let renderer = forge::Renderer::new(1);
         let registry = folder.path().join("registry");
         let digests: Vec<String> =

@@ -23,6 +23,8 @@ mod sign;
 #[path = "git/ssh.rs"]
 mod ssh;
 
+pub use gitserver::fsck::{Folder, folder};
+
 use expedite::commit::{Identity, Person, Proposal};
 use expedite::files::Change;
 use expedite::git::{Options, Repository, Target};

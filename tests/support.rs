@@ -141,3 +141,15 @@ fn what_the_forge_signs_is_what_cosign_takes() {
         place.finish(command).ok();
     }
 }
+
+#[test]
+#[should_panic(expected = "fsck")]
+fn a_repository_that_is_not_whole_fails_its_test() {
+    let place = harness::Place::new();
+    place.git(&["init", "-q", "shop"]);
+    place.git(&["-C", "shop", "commit", "-q", "--allow-empty", "-m", "first"]);
+    assert_eq!(harness::fsck::every(place.root()), 1);
+    let commit = place.git(&["-C", "shop", "rev-parse", "HEAD"]);
+    let (folder, file) = commit.trim().split_at(2);
+    std::fs::remove_file(place.path(&format!("shop/.git/objects/{folder}/{file}"))).unwrap();
+}

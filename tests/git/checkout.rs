@@ -30,7 +30,7 @@ fn write(folder: &Path, of: &[(&str, Option<&str>)]) -> Result<Outcome, Failure>
 
 #[test]
 fn a_clean_checkout_is_brought_along() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     let work = dir.path();
     checkout(work);
     std::fs::write(work.join("untracked"), "mine").unwrap();
@@ -86,7 +86,7 @@ fn what_is_not_clean_is_left_alone() {
         }),
     ];
     for (name, spoil) in spoils {
-        let dir = tempfile::tempdir().unwrap();
+        let dir = crate::folder();
         let work = dir.path();
         checkout(work);
         spoil(work);
@@ -104,7 +104,7 @@ fn what_is_not_clean_is_left_alone() {
 
 #[test]
 fn b20_only_our_paths_are_in_the_commit_and_in_the_checkout() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     let (origin, work) = (dir.path().join("origin.git"), dir.path().join("work"));
     std::fs::create_dir_all(&work).unwrap();
     checkout(&work);
@@ -152,7 +152,7 @@ fn b20_only_our_paths_are_in_the_commit_and_in_the_checkout() {
 
 #[test]
 fn line_ends_are_those_the_checkout_wants() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     let work = dir.path();
     checkout(work);
     std::fs::write(work.join(".gitattributes"), "*.yaml text eol=crlf\n").unwrap();
@@ -171,7 +171,7 @@ fn line_ends_are_those_the_checkout_wants() {
 
 #[test]
 fn a_checkout_of_another_branch_or_of_none_is_not_touched() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     let work = dir.path();
     checkout(work);
     git(work, &["checkout", "-q", "--detach"]);
@@ -186,7 +186,7 @@ fn a_checkout_of_another_branch_or_of_none_is_not_touched() {
 
 #[test]
 fn a_branch_that_is_checked_out_elsewhere_is_refused() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     let (work, tree) = (dir.path().join("work"), dir.path().join("tree"));
     std::fs::create_dir(&work).unwrap();
     checkout(&work);
@@ -212,7 +212,7 @@ fn a_branch_that_is_checked_out_elsewhere_is_refused() {
 
 #[test]
 fn a_checkout_follows_its_remote() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     let (seed, origin) = (dir.path().join("seed"), dir.path().join("origin.git"));
     std::fs::create_dir(&seed).unwrap();
     checkout(&seed);
@@ -253,7 +253,7 @@ fn a_checkout_follows_its_remote() {
 
 #[test]
 fn what_a_killed_run_began_is_finished() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     let work = dir.path();
     checkout(work);
     let from = git(work, &["rev-parse", "HEAD"]);
@@ -274,7 +274,7 @@ fn what_a_killed_run_began_is_finished() {
 
 #[test]
 fn two_runs_in_one_checkout_do_not_meet() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     let work = dir.path().to_path_buf();
     checkout(&work);
     let runs: Vec<_> = (0..4)

@@ -35,7 +35,7 @@ fn write(repository: &Repository, file: &str) -> Result<Outcome, Failure> {
 
 /// Makes `repository` hold `count` commits.
 fn seed(repository: &Path, count: usize) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     let work = dir.path().join("work");
     git(dir.path(), &["clone", "-q", repository.to_str().unwrap(), "work"]);
     for n in 0..count {
@@ -69,7 +69,7 @@ fn b19_from_a_shallow_checkout_the_history_stays_whole() {
     let path = server.create("gitops.git");
     seed(&path, 50);
     let tip = git(&path, &["rev-parse", "main"]);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     let address = format!("http://127.0.0.1:{}/gitops.git", server.port);
     git(dir.path(), &["clone", "-q", "--depth=1", &address, "work"]);
     let work = dir.path().join("work");
@@ -97,7 +97,7 @@ fn a_partial_clone_is_read_from_its_server() {
     let path = server.create("gitops.git");
     git(&path, &["config", "uploadpack.allowfilter", "true"]);
     seed(&path, 3);
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     let address = format!("http://127.0.0.1:{}/gitops.git", server.port);
     git(dir.path(), &["clone", "-q", "--filter=blob:none", "--no-checkout", &address, "work"]);
     let work = dir.path().join("work");
@@ -127,7 +127,7 @@ fn b15_a_refused_push_is_refused_with_the_servers_words() {
     }
     // In a checkout: nothing of ours stays in it.
     GitServer::hook(&path, "pre-receive", "echo protected; exit 1");
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     git(dir.path(), &["clone", "-q", &format!("http://127.0.0.1:{}/gitops.git", server.port), "work"]);
     let work = dir.path().join("work");
     let checkout = open(&Target::Path(work.clone()), &[]).unwrap();
@@ -279,7 +279,7 @@ fn credential_helpers_are_asked_and_told() {
         return;
     };
     server.create("gitops.git");
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     let told = dir.path().join("told");
     let helper = |password: &str| {
         format!(
@@ -328,7 +328,7 @@ fn b29_one_authorization_header_and_a_token_of_ours_wins() {
     let basic = |password: &str| {
         format!("basic {}", base64::prelude::BASE64_STANDARD.encode(format!("x-access-token:{password}")))
     };
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     let work = dir.path().join("work");
     std::fs::create_dir(&work).unwrap();
     git(&work, &["init", "-q", "-b", "main", "."]);

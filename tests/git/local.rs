@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 #[test]
 fn b23_the_first_commit_of_an_empty_repository_is_on_the_configured_branch() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     git(dir.path(), &["init", "-q", "--bare", "-b", "main", "."]);
     let repository = open(dir.path());
     let empty = repository.snapshot("main\n").unwrap();
@@ -35,7 +35,7 @@ fn b23_the_first_commit_of_an_empty_repository_is_on_the_configured_branch() {
 
 #[test]
 fn b23_a_branch_that_is_not_there_is_refused_by_name() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     git(dir.path(), &["init", "-q", "--bare", "-b", "trunk", "."]);
     let repository = open(dir.path());
     let me = identity();
@@ -50,7 +50,7 @@ fn b23_a_branch_that_is_not_there_is_refused_by_name() {
 
 #[test]
 fn equal_files_make_no_commit_and_deletions_are_exact() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     git(dir.path(), &["init", "-q", "--bare", "-b", "main", "."]);
     let repository = open(dir.path());
     let me = identity();
@@ -69,7 +69,7 @@ fn equal_files_make_no_commit_and_deletions_are_exact() {
 
 #[test]
 fn links_submodules_and_hidden_folders_are_told_apart() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     let work = dir.path();
     git(work, &["init", "-q", "-b", "main", "."]);
     std::fs::create_dir_all(work.join("a/.hidden")).unwrap();
@@ -107,7 +107,7 @@ fn links_submodules_and_hidden_folders_are_told_apart() {
 
 #[test]
 fn b26_eight_writers_lose_nothing() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     let path = Arc::new(dir.path().join("gitops.git"));
     std::fs::create_dir(&*path).unwrap();
     git(&path, &["init", "-q", "--bare", "-b", "main", "."]);

@@ -32,7 +32,7 @@ fn give_away(folder: &Path) -> bool {
 
 #[test]
 fn b81_the_repository_that_is_named_is_opened_whoever_owns_it_and_no_other() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     let (work, bare, guarded) =
         (dir.path().join("work"), dir.path().join("bare.git"), dir.path().join("guarded.git"));
     for path in [&work, &bare, &guarded] {
@@ -79,7 +79,7 @@ fn b81_the_repository_that_is_named_is_opened_whoever_owns_it_and_no_other() {
 
 #[test]
 fn b82_without_any_identity_a_commit_is_made() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     git(dir.path(), &["init", "-q", "--bare", "-b", "main", "."]);
     git(dir.path(), &["config", "user.name", ""]);
     let repository =
@@ -95,7 +95,7 @@ fn b82_without_any_identity_a_commit_is_made() {
 
 #[test]
 fn hooks_of_a_bare_repository_here_are_heard() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     let path: PathBuf = dir.path().join("gitops.git");
     std::fs::create_dir(&path).unwrap();
     git(&path, &["init", "-q", "--bare", "-b", "main", "."]);

@@ -19,7 +19,7 @@ fn propose(target: &Target, content: &str) -> Result<Outcome, Failure> {
 
 /// A person's commits, pushed to `branch` of `bare`.
 fn person(bare: &Path, branch: &str, files: &[(&str, &str)]) {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     let work = dir.path().join("work");
     git(dir.path(), &["clone", "-q", bare.to_str().unwrap(), "work"]);
     git(&work, &["checkout", "-q", "-B", "mine", &format!("origin/{branch}")]);
@@ -97,7 +97,7 @@ fn b18(bare: &Path, target: &Target) {
 
 #[test]
 fn b18_here() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     git(dir.path(), &["init", "-q", "--bare", "-b", "main", "."]);
     b18(dir.path(), &Target::Path(dir.path().to_path_buf()));
 }

@@ -19,7 +19,7 @@ fn set(lines: &[&str]) -> BTreeSet<String> {
 
 #[test]
 fn files_are_remembered_beside_the_branches() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     git(dir.path(), &["init", "-q", "--bare", "-b", "main", "."]);
     let repository = open(dir.path());
     assert_eq!(side::read(&repository, ATTACHED).unwrap(), set(&[]));
@@ -66,7 +66,7 @@ fn eight_runs_over_http_remember_all_of_it() {
 
 #[test]
 fn what_a_branch_has_and_the_reference_lacks_is_told_apart_by_its_bytes() {
-    let dir = tempfile::tempdir().unwrap();
+    let dir = crate::folder();
     git(dir.path(), &["init", "-q", "--bare", "-b", "main", "."]);
     let repository = open(dir.path());
     let lacking = || {

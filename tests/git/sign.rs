@@ -46,8 +46,8 @@ fn verifies(path: &Path, key: &Path) -> bool {
     done.status.success()
 }
 
-fn repository() -> tempfile::TempDir {
-    let dir = tempfile::tempdir().unwrap();
+fn repository() -> crate::Folder {
+    let dir = crate::folder();
     git(dir.path(), &["init", "-q", "--bare", "-b", "main", "."]);
     dir
 }

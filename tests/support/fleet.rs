@@ -84,15 +84,21 @@ pub fn order(place: &Place, order: &str, promotion: &str) {
 /// Makes an artifact for `order` and writes its Preparation `<name>-<version>`; its digest. `repository` is
 /// where it is said to be in the registry.
 pub fn prepare(place: &Place, order: &str, version: u32, repository: &str) -> String {
-    let digest = renderer().prepare(&place.path("registry"), order, &format!("{order} {version}"));
+    let (text, built) = (format!("{order} {version}"), created(version).to_string());
+    let digest = renderer().prepare_at(&place.path("registry"), order, &text, &built);
     preparation(place, order, version, repository, &digest);
     digest
+}
+
+/// When a version was built: a later one later.
+fn created(version: u32) -> Time {
+    Time::from_unix(1_767_225_600 + i64::from(version) * 60)
 }
 
 /// Writes the Preparation `<name>-<version>` of an artifact.
 pub fn preparation(place: &Place, order: &str, version: u32, repository: &str, digest: &str) {
     let (namespace, name) = order.split_once('/').unwrap();
-    let created = Time::from_unix(1_767_225_600 + i64::from(version) * 60);
+    let created = created(version);
     place.write(
         &format!("objects/{order}/{version}.yaml"),
         format!(

@@ -1,7 +1,7 @@
 //! Every repository that a test leaves is whole: `git fsck --strict`, whatever the test looked at itself.
 //!
-//! A test file takes it in with `#[path = "support/fsck.rs"] mod fsck;`. The harness's `Place` and the git
-//! servers do it when they go; a test with a folder of its own takes a [`Folder`].
+//! The harness's `Place` and the git servers do it when they go, and bring this file along; a test with a folder
+//! of its own takes a [`Folder`].
 
 // Each test binary uses its own part of the support files.
 #![allow(dead_code)]
@@ -55,7 +55,7 @@ pub fn every(root: &Path) -> usize {
             .output()
             .unwrap();
         let said = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{}: {}\n{said}", repository.display(), output.status);
+        assert!(output.status.success(), "git fsck: {}: {}\n{said}", repository.display(), output.status);
     }
     all.len()
 }

@@ -7,6 +7,10 @@
 #![allow(dead_code)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
+#[allow(clippy::duplicate_mod)] // Every support file that needs it brings it.
+#[path = "fsck.rs"]
+pub mod fsck;
+
 use crate::peers::peer;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -44,6 +48,8 @@ impl Drop for GitServer {
             let _ = child.kill();
             let _ = child.wait();
         }
+        // Nobody writes to them any more.
+        fsck::at_end(&self.root);
     }
 }
 

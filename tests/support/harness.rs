@@ -7,6 +7,10 @@
 #![allow(dead_code)]
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
+#[allow(clippy::duplicate_mod)] // Every support file that needs it brings it.
+#[path = "fsck.rs"]
+pub mod fsck;
+
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
@@ -40,6 +44,12 @@ pub struct Said {
     pub stdout: String,
     /// With placeholders.
     pub stderr: String,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        fsck::at_end(&self.root);
+    }
 }
 
 impl Place {
