@@ -101,6 +101,7 @@ impl Installation {
             options: Options::default(),
             now,
             foreseen: false,
+            explained: None,
             rescan: Span::of_seconds(86_400),
         };
         let writing = Writing { identity: &self.identity, tries: 1, check: false };
