@@ -17,7 +17,7 @@ pub mod verify;
 use crate::attest::key::Signer;
 use crate::commit::{self, Identity, Outcome, Proposal};
 use crate::decide::{self, Options};
-use crate::error::Failure;
+use crate::error::{At, Failure};
 use crate::evidence::gather::{GatherOptions, gather_blocking};
 use crate::evidence::keys::KeyRing;
 use crate::evidence::registry::Registries;
@@ -350,10 +350,11 @@ fn without_clashes(snapshot: &Snapshot, plan: &Plan, rendered: &mut Rendered) ->
     }
     for row in &plan.rows {
         let paths = problems::paths(row, &rendered.changes);
-        let Some((_, failure)) = clashes.iter().find(|(path, _)| paths.contains(*path)) else { continue };
+        let Some((path, failure)) = clashes.iter().find(|(path, _)| paths.contains(*path)) else { continue };
+        let failure = failure.clone().at(At::file(path.clone())).of(format!("Order {}", row.order));
         rendered.changes.retain(|path, _| !paths.contains(path));
         rendered.drift.retain(|edit| edit.order != row.order);
-        rendered.failures.push((row.order.clone(), failure.clone().of(format!("Order {}", row.order))));
+        rendered.failures.push((row.order.clone(), failure));
     }
     rendered.failures.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(())

@@ -17,6 +17,8 @@ mod peers;
 #[path = "support/servers.rs"]
 mod servers;
 
+#[path = "e2e/damage.rs"]
+mod damage;
 #[path = "e2e/evidence.rs"]
 mod evidence;
 #[path = "e2e/field.rs"]

@@ -59,11 +59,13 @@ impl Reading<'_> {
         self.problem(failure, Holds::Everything);
     }
 
-    /// Everything below `folder` that a path of ours could be, with its bytes.
-    fn manifests(&mut self, folder: &str) -> Vec<(String, Vec<u8>)> {
+    /// Everything below `folder` that a path of ours could be, with its bytes; and the paths that are no files,
+    /// each with what is wrong with it: they hold nothing but what is to stand there.
+    fn manifests(&mut self, folder: &str) -> (Vec<(String, Vec<u8>)>, Vec<(String, Failure)>) {
         let (entries, lost) = self.files.walk(folder);
         lost.iter().for_each(|l| self.unreadable(l));
         let mut found = Vec::with_capacity(entries.len());
+        let mut no_files = Vec::new();
         for Entry { path, kind, .. } in entries {
             match kind {
                 EntryKind::File if is_manifest(&path) => match self.files.read(&path) {
@@ -73,17 +75,26 @@ impl Reading<'_> {
                 },
                 EntryKind::File => {}
                 EntryKind::Link | EntryKind::Submodule => {
-                    let why = "is a link or a submodule; only files are read here".to_owned();
-                    self.unreadable(&Unreadable { path, why });
+                    let failure = no_file(&self.files.name(), &path);
+                    no_files.push((path, failure));
                 }
             }
         }
-        found
+        (found, no_files)
     }
 
     fn servings(&mut self) {
         let root = self.files.name();
-        let files = self.manifests("servings");
+        let (files, no_files) = self.manifests("servings");
+        for (path, failure) in no_files {
+            match owner_of(&path, "servings/") {
+                Some(order) => {
+                    let serving = Err(failure.of(format!("Serving {order}")));
+                    self.read.servings.insert(order, ServingFile { path, text: "".into(), serving });
+                }
+                None => self.problem(failure, Holds::Orders(BTreeSet::new())),
+            }
+        }
         for (path, file) in on_all_cores(files, |path, bytes| serving_file(&root, path, bytes)) {
             match owner_of(&path, "servings/") {
                 Some(order) => {
@@ -105,12 +116,21 @@ impl Reading<'_> {
 
     fn applications(&mut self) {
         let root = self.files.name();
-        let files = self.manifests("applications");
+        let (files, no_files) = self.manifests("applications");
+        for (_, failure) in no_files {
+            self.problem(failure, Holds::Orders(BTreeSet::new()));
+        }
         self.read.applications =
             on_all_cores(files, |path, bytes| application_file(&root, path, bytes)).into_iter().collect();
     }
 
     fn template(&mut self, path: &str) -> Option<String> {
+        // An override that is not read is not the same as none.
+        let (entries, _) = self.files.walk(path);
+        if entries.iter().any(|entry| entry.path == path && entry.kind != EntryKind::File) {
+            self.problem(no_file(&self.files.name(), path), Holds::Everything);
+            return None;
+        }
         let bytes = match self.files.read(path) {
             Ok(bytes) => bytes?,
             Err(unreadable) => {
@@ -139,6 +159,13 @@ impl Reading<'_> {
             }
         }
     }
+}
+
+fn no_file(root: &str, path: &str) -> Failure {
+    let cause = "is a link or a submodule; only files are read here, and nothing is written through it";
+    Failure::new(Kind::Unread, "no-file", cause)
+        .at(At::file(file_name(root, path)))
+        .hint("replace it by a file, or remove it")
 }
 
 /// `<folder><namespace>/<order>.yaml`.
