@@ -9,9 +9,103 @@
 //!    └────────────────────── read and decide again ◀───────────────┴── attest.seal ◀───────┘
 //! ```
 //!
-//! Decisions depend on values that were read, never on reading while deciding. Both loops are bounded
-//! and live in `run`, nowhere else. The modules below stand in pipeline order: a module may use those
-//! above it, never one below (`tests/layers.rs`).
+//! Decisions depend on values that were read, never on reading while deciding. The modules below stand in
+//! pipeline order: a module may use those above it, never one below (`tests/layers.rs` reads the `pub mod`
+//! lines and fails on an arrow that points back). Begin with [`run`]: it is the table of contents.
+//!
+//! # Rooms
+//!
+//! | room | takes → gives | touches | knows nothing of |
+//! |---|---|---|---|
+//! | [`error`], [`model`], [`files`] | the words of everything else | – | everything else |
+//! | [`yaml`] | text → a tree with places and exact characters, and back | – | Kubernetes, files, policy |
+//! | [`settings`] | `expedite.yaml` → valid settings, all problems at once | one file | what they are used for |
+//! | [`program`], [`git`] | a command, a repository → what they said, a snapshot | processes, git, the network | objects |
+//! | [`load`] | sources → `World`, repository → `GitOps` | disk, API server (read) | gates, registries |
+//! | [`resolve`] | `World`, `GitOps` → one `Case` per Order | – | time's passing, network |
+//! | [`gates`] | `Case` → asks; `Case`, `Facts`, now → verdicts | – | how facts were fetched |
+//! | [`evidence`] | asks → `Facts` | registries, layouts, a blob cache (read) | Orders' policies |
+//! | [`decide`] | cases, verdicts, now → `Plan` | – | YAML, git, OCI |
+//! | [`render`] | `Plan` → files | – | who asked |
+//! | [`commit`] | files, expected head → pushed, unchanged, moved or refused | git (write) | what the files mean |
+//! | [`attest`] | `Plan`, key → records, attached | registries (write) | why it was decided |
+//! | [`compare`] | two artifacts' objects → what changes | – | where they came from |
+//! | [`report`] | `Plan`, outcomes → text | the writer handed in | how it was done |
+//! | [`run`] | all of the above, in order | what it calls | flags |
+//! | [`cli`], [`cmd`] | flags → settings → `run` → `report` | – | decisions |
+//!
+//! A [`model::world::World`] holds what was read, broken objects as problems that name what they bear on. A
+//! `Case` is one Order with all that concerns it. A [`model::plan::Plan`] is total: bad input became a row of
+//! it, so that nothing behind it fails on what was checked before it.
+//!
+//! # The two loops
+//!
+//! Both are bounded and stand in [`run`], nowhere else.
+//! - *A seal is due*: [`decide`] asks for it ([`model::plan::SealRequest`]), `run` signs and attaches it, and
+//!   decides again with the new fact. A seal that was made is never asked for twice.
+//! - *The branch moved*: [`commit`] pushes against the head that was decided on and answers `Moved`; `run`
+//!   reads the repository again and decides again, up to `limits.maxTries`.
+//!
+//! Evidence that was read whole is kept between two tries ([`run::Known`]): bytes under a digest do not change.
+//!
+//! # Adding a gate
+//!
+//! 1. Its name in [`model::verdict::GateName`]. Exhaustive matches then say where it is missing.
+//! 2. Its file below `src/gates/`, with `ask` (the claims it needs of which artifacts) and `judge` (what it says
+//!    of a Case, Facts and now). A gate reads nothing.
+//! 3. Its row in [`gates::GATES`], where its place is its order, and `hopeless`, if it can know without a registry.
+//! 4. A passing and a holding scenario below `tests/gates/`.
+//! 5. Its row in the README's table, which `tests/readme.rs` compares with the code.
+//!
+//! # Adding a claim
+//!
+//! A claim is something that evidence can prove of an artifact.
+//! 1. A variant of [`model::evidence::Claim`], and where its answer goes in [`model::evidence::ArtifactFacts`]
+//!    as [`model::evidence::Evidence`] of a proof: proven, missing, invalid or unread, never a bool.
+//! 2. Its judgement below `src/evidence/`, from a signed payload alone; annotations and tags only order fetching.
+//!    If it needs a role of its own, [`model::kitchen::Role`].
+//! 3. What is fetched for it: `evidence::gather`. `tests/evidence/faults.rs` fails a registry at every request in
+//!    turn and finds a fault that looks like absence.
+//!
+//! # Adding a verb
+//!
+//! 1. A variant of [`cli::Verb`] with its flags, its help and examples; no behaviour.
+//! 2. Its file below `src/cmd/`: opens `cmd::setup`, calls [`run`] or a pure room, prints through [`report`].
+//!    The exit status follows from the [`error::Kind`] of what failed, in `error.rs` alone.
+//! 3. Its row in `cmd::dispatch`.
+//! 4. A command in the README that shows it; `BLESS=1 cargo test --test readme` writes the table of verbs.
+//! 5. For `-o json`, a shape of its own in `report::json_v1`: members are added, never renamed.
+//!
+//! # Tests
+//!
+//! - Beside the code: one function's corners. Property tests stand where a rule has many inputs.
+//! - `tests/gates`, `tests/decide`, `tests/approvals`: scenarios of the rules through `support/sim.rs`, with
+//!   neither git nor YAML nor a registry. `tests/gates_reference.rs` and `tests/decide_properties.rs` hold
+//!   random histories against a naive model and against promises.
+//! - `tests/load`, `tests/evidence`, `tests/registry`, `tests/git`, `tests/cluster`: one outside thing each, against real
+//!   ones and hostile ones on loopback.
+//! - `tests/e2e`, `tests/chain.rs`, `tests/crash`, `tests/argocd.rs`: the real binary, in a hermetic place
+//!   (`support/harness.rs`).
+//! - `fixtures/cases/<name>`: what the binary says and commits, found by walking, rewritten by `BLESS=1`.
+//! - `tests/readme.rs`: every command of the README is run. `tests/layers.rs`: this map.
+//!
+//! A case from the field has its number in the test's name (`b26_eight_writers_lose_nothing`). A program that is
+//! missing is said on stderr and left out; with `CI=true` it is a failure (`support/peers.rs`).
+//!
+//! # What to know before a change
+//!
+//! - **Unread is not missing.** Wherever something is fetched there are four outcomes, and matches on them have
+//!   no `_` arm.
+//! - **What is deployed is rendered from the Serving's pins**, not from a Preparation that may be edited or gone.
+//! - **Every message that is committed is stable from run to run**: absolute instants, no durations left. A
+//!   message that flaps is a commit every run.
+//! - **Names depend on nothing that may change** ([`model::naming`]): another name is another Application, and
+//!   the old one's workload goes.
+//! - **libgit2 answers Ok to pushes that were refused**, and a push to a path is no compare-and-swap: all of it
+//!   goes through [`commit`].
+//! - **YAML that we write reads alike under 1.1 and 1.2**: write through [`yaml::emit`] or a template, never by
+//!   formatting a value into text.
+//! - **Foreign text is neutralised where it is printed** (`report::escape`), and kept as it came until then.
 
 pub mod error;
 pub mod model;
