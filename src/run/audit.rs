@@ -1,7 +1,7 @@
 //! `verify-history`: the past of a branch, judged again from git and the registry alone.
 //!
-//! Commit by commit along first parents: what each did to Servings ([`serving`]), Applications
-//! ([`application`]) and records ([`record`]) has to be what a run does, and every promotion among it is judged
+//! Commit by commit along first parents: what each did to Servings (`serving`), Applications
+//! (`application`) and records (`record`) has to be what a run does, and every promotion among it is judged
 //! again by its record ([`crate::gates::again`]). Keys are those of the Kitchen of today, so that a key that was
 //! found to be stolen can be taken out, and one that was retired is to be kept there.
 
