@@ -112,7 +112,7 @@ fn parse(range: &str) -> Result<(Option<Start>, Option<String>), Failure> {
         return Ok((Some(Start::ParentOf(one.to_owned())), rev(one)));
     }
     match range.split_once("..") {
-        Some((from, _)) if from.is_empty() => Err(wrong("its beginning is missing")),
+        Some(("", _)) => Err(wrong("its beginning is missing")),
         Some((from, to)) => Ok((rev(from).map(Start::At), rev(to))),
         None => Ok((None, rev(range))),
     }

@@ -70,7 +70,7 @@ pub fn audit(
     for visit in history.visits(&FOLDERS) {
         let visit = visit?;
         auditor.audit.touched += 1;
-        if auditor.audit.touched % 100 == 0 {
+        if auditor.audit.touched.is_multiple_of(100) {
             progress(&format!("judging commit {} of {}", auditor.audit.touched, history.len()));
         }
         auditor.visit(&visit)?;
