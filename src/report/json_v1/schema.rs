@@ -3,8 +3,11 @@
 use super::{API_VERSION, audit, explain, get, open, verify};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 
+/// Makes one schema.
+pub type Make = fn() -> Schema;
+
 /// File name of each output's schema, and what makes it.
-pub const OUTPUTS: &[(&str, fn() -> Schema)] = &[
+pub const OUTPUTS: &[(&str, Make)] = &[
     ("plan-v1.json", of::<super::Plan>),
     ("explanation-v1.json", of::<explain::Explanation>),
     ("open-promotions-v1.json", of::<open::OpenPromotions<'static>>),
