@@ -19,6 +19,8 @@ mod hostile;
 mod interop;
 #[path = "evidence/keys.rs"]
 mod keys;
+#[path = "evidence/numbered.rs"]
+mod numbered;
 #[path = "support/peers.rs"]
 mod peers;
 #[path = "evidence/provenance.rs"]

@@ -55,6 +55,16 @@ fn case_37_only_the_exact_word_approves() {
 }
 
 #[test]
+fn case_27_a_result_twice() {
+    let (shelf, artifact, key) = start();
+    let said = statement(&artifact.digest, APPROVAL, seal("ChangesRequested", "2026-11-01T10:00:00Z"));
+    let payload = said.to_string().replacen(r#""result""#, r#""result":"Approved","result""#, 1).into_bytes();
+    let signed = envelope_of(IN_TOTO, &payload, vec![crate::signing::signature(&key, IN_TOTO, &payload)]);
+    shelf.bundle(&artifact, &bundle_of(signed, &key.hint()));
+    invalid(of(&shelf, &ring(&key), &artifact, seal_of(None)), "twice in one object");
+}
+
+#[test]
 fn case_38_a_seal_for_somebody_else() {
     let (shelf, artifact, key) = start();
     attach(&shelf, &artifact, &key, seal("Approved", "2026-11-01T10:00:00Z"));

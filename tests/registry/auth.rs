@@ -236,6 +236,21 @@ async fn what_a_token_endpoint_can_do_wrong() {
 }
 
 #[tokio::test]
+async fn case_66_a_compressed_token_is_not_unpacked() {
+    let token = format!("{{\"token\":\"{}\"}}", "a".repeat(64 << 20));
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    std::io::Write::write_all(&mut gz, token.as_bytes()).unwrap();
+    let answer = Wire::new(200, "application/json", gz.finish().unwrap()).with("Content-Encoding", "gzip");
+    let (registry, digest) = with_tokens();
+    registry.fault(99, |r| r.path == "/token", Fault::Answer(answer));
+    let registries = registries(&registry);
+    let why = unread(registries.holds_manifest(&repository(&registry, REPO), &digest).await);
+    assert_eq!((why.reason, why.retryable), (Verified::RegistryError, false), "{why:?}");
+    assert!(registry.log().iter().all(|s| s.request.header("accept-encoding").is_none()));
+    assert!(registry.log().iter().all(|s| s.request.header("authorization").is_none()));
+}
+
+#[tokio::test]
 async fn a_refusal_of_the_token_endpoint_is_not_asked_for_again_by_everybody() {
     let (registry, digest) = with_tokens();
     registry.fault(99, |r| r.path == "/token", Fault::status(403));

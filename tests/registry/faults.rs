@@ -161,7 +161,7 @@ async fn a_registry_that_says_nothing_is_unreachable() {
 }
 
 #[tokio::test]
-async fn nobody_listens_or_the_name_is_unknown() {
+async fn case_62_nobody_listens_or_the_name_is_unknown() {
     let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let refused = OciRepository::parse(&format!("127.0.0.1:{port}/{REPO}")).unwrap();
     let unknown = OciRepository::parse(&format!("registry.invalid/{REPO}")).unwrap();

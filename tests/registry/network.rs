@@ -39,7 +39,7 @@ async fn b41_a_private_authority_by_file_or_by_ssl_cert_file() {
 }
 
 #[tokio::test]
-async fn b41_a_certificate_that_is_not_trusted_is_reported_as_such() {
+async fn b41_case_62_a_certificate_that_is_not_trusted_is_reported_as_such() {
     let (authority, stranger) = (Authority::new(), Authority::new());
     let (registry, digest) = behind(&authority);
     let name = repository(&registry, REPO);
