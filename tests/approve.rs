@@ -156,3 +156,46 @@ fn a_diff_shows_what_changes_inside() {
     assert_eq!(same.ok(), "No resource changes.\n");
     place.expedite(&["diff", "shop/basket", "basket-000000000000"]).exits(5);
 }
+
+/// The private half is in an agent alone: `--sign-key` names the public file.
+#[test]
+fn a_key_that_only_an_agent_has_signs_a_vote() {
+    let (Some(ssh_keygen), Some(ssh_agent), Some(ssh_add)) =
+        (peers::peer("ssh-keygen"), peers::peer("ssh-agent"), peers::peer("ssh-add"))
+    else {
+        return;
+    };
+    let mut place = Place::with_shop();
+    shop(&place, &ssh_keygen);
+    let socket = place.path("agent");
+    place.set("SSH_AUTH_SOCK", socket.to_str().unwrap());
+    let none = place.expedite(&["approve", "shop/basket", "--sign-key", "ann.pub", "-o", "-"]);
+    assert!(none.ok().contains("SSH SIGNATURE"), "beside it lies the private key: {}", none.stderr);
+    let mut agent = place.command(ssh_agent);
+    let quiet = std::process::Stdio::null;
+    let mut agent = agent.arg("-D").arg("-a").arg(&socket).stdout(quiet()).stderr(quiet()).spawn().unwrap();
+    for _ in 0..200 {
+        if socket.exists() {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let added = place.command(ssh_add).arg("-q").arg(place.path("ann")).output().unwrap();
+    fs::remove_file(place.path("ann")).unwrap();
+    let voted = place.expedite(&["approve", "shop/basket", "--sign-key", "ann.pub"]);
+    agent.kill().unwrap();
+    agent.wait().unwrap();
+    assert!(added.status.success(), "{}", String::from_utf8_lossy(&added.stderr));
+    voted.ok();
+    assert_eq!(votes(&place).len(), 1);
+    let explained = place.expedite(&["explain", "shop/basket"]);
+    assert!(
+        explained.ok().contains("expedite promote shop/basket"),
+        "nobody asked yet: {}",
+        explained.stdout
+    );
+    let alone = place.expedite(&["approve", "shop/basket", "--reject", "--sign-key", "ann.pub"]);
+    assert_ne!(alone.status, Some(0), "the agent is gone");
+    assert!(alone.stderr.contains("ssh-keygen does not sign"), "{}", alone.stderr);
+    assert_eq!(votes(&place).len(), 1);
+}
