@@ -103,7 +103,6 @@ mod tests {
             "https://github.com/r",
             "https://mygithub.example/o/r",
             "file:///github.com/o/r",
-            "https://github.com/o/r?x#y z",
             "",
         ] {
             assert_eq!(url(other, "main", "a/b"), None, "{other}");
