@@ -177,7 +177,8 @@ fn there_is_a_manual_page_for_every_verb_and_a_completion_for_every_shell() {
     for verb in verbs {
         let page = place.read(&format!("man1/expedite-{verb}.1"));
         assert!(
-            page.contains(&format!("expedite\\-{}", verb.replace('-', "\\-"))) && page.contains("\\-\\-config"),
+            page.contains(&format!("expedite\\-{}", verb.replace('-', "\\-")))
+                && page.contains("\\-\\-config"),
             "{verb}: {page}"
         );
     }

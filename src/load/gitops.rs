@@ -19,6 +19,11 @@ use crate::yaml::{Error, de, parse};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// Path and text of each file that was read.
+type Texts = Vec<(String, Vec<u8>)>;
+/// Path of each file that was not, and why.
+type Refused = Vec<(String, Failure)>;
+
 /// Reads `servings/`, `applications/` and `templates/`, and lists `records/`, of the commit `head`.
 #[must_use]
 pub fn gitops(files: &dyn Files, head: Option<CommitId>) -> GitOps {
@@ -61,7 +66,7 @@ impl Reading<'_> {
 
     /// Everything below `folder` that a path of ours could be, with its bytes; and the paths that are no files,
     /// each with what is wrong with it: they hold nothing but what is to stand there.
-    fn manifests(&mut self, folder: &str) -> (Vec<(String, Vec<u8>)>, Vec<(String, Failure)>) {
+    fn manifests(&mut self, folder: &str) -> (Texts, Refused) {
         let (entries, lost) = self.files.walk(folder);
         lost.iter().for_each(|l| self.unreadable(l));
         let mut found = Vec::with_capacity(entries.len());
