@@ -83,6 +83,8 @@ fn a_shallow_clone_says_what_to_fetch() {
     shallow(&["HEAD"]).ok();
     // A clone that follows nothing any more has only what it has.
     past.place.git(&["clone", "-q", "--depth", "2", &url, "alone"]);
+    // Removing the remote alone leaves its HEAD pointing nowhere, which git itself calls damage.
+    past.place.git(&["-C", "alone", "remote", "set-head", "origin", "--delete"]);
     past.place.git(&["-C", "alone", "remote", "remove", "origin"]);
     let said = past.verb(&["verify-history", "--repo", "./alone"]);
     said.exits(1);
