@@ -301,6 +301,37 @@ fn b45_a_seal_under_a_weaker_policy_is_void_and_the_votes_count_again() {
     assert!(gate(&run(&mut sim)).is_passed());
 }
 
+/// Whatever else a signed seal says: it passes by one word.
+#[test]
+fn case_37_a_seal_of_another_word_passes_nothing() {
+    for (word, passes) in [
+        ("Approved", true),
+        ("approved", false),
+        ("Approved ", false),
+        ("AwaitingApprovals", false),
+        ("ChangesRequested", false),
+        ("ApprovalNotRequired", false),
+    ] {
+        let mut sim = shop(1, "Signed");
+        run(&mut sim);
+        vote(&mut sim, "v1", "ann", Ballot::Approve, "p1", at("09:00"));
+        let plan = sim.plan();
+        sim.seal(&plan);
+        sim.world.approvals.clear();
+        for facts in sim.extra.values_mut() {
+            for seal in facts.approvals.values_mut() {
+                let Evidence::Proven(seal) = seal else { panic!("{seal:?}") };
+                word.clone_into(&mut seal.result);
+            }
+        }
+        // The first of these runs finds the seal, the next reads the evidence, too.
+        sim.run();
+        let plan = sim.run();
+        assert_eq!(gate(&plan).is_passed(), passes, "{word:?}: {}", gate(&plan).message);
+        assert_eq!(sim.deployed(SHOP).is_some(), passes, "{word:?}");
+    }
+}
+
 #[test]
 fn the_strictest_policy_of_order_environment_and_preparation_counts() {
     let mut sim = shop(1, "Signed");

@@ -1,7 +1,7 @@
 //! The loop that a shell script would make.
 
 use crate::peers::peer;
-use crate::signing::Key;
+use crate::signing::{APPROVAL, Key};
 use crate::stock::Item;
 use std::fs;
 use std::path::PathBuf;
@@ -23,13 +23,14 @@ impl Cosign {
         Some(Self { program, home })
     }
 
-    /// Signature and provenance of each, one after the other.
+    /// Signature, provenance and seal of each, one after the other.
     pub fn verify(&self, address: &str, items: &[Item]) -> Duration {
         let start = Instant::now();
         for item in items {
             let reference = item.reference(address);
             self.run(&["verify"], &reference);
             self.run(&["verify-attestation", "--type", "slsaprovenance1"], &reference);
+            self.run(&["verify-attestation", "--type", APPROVAL], &reference);
         }
         start.elapsed()
     }

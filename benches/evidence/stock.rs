@@ -1,11 +1,12 @@
 //! Signed artifacts in a registry, many and fast.
 
 use crate::shelf::{BUNDLE, OCI_MANIFEST, PREDICATE, TAR, tar};
-use crate::signing::{Key, SIGN, SLSA, bundle, slsa, statement};
+use crate::signing::{APPROVAL, Key, SIGN, SLSA, bundle, slsa, statement};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use expedite::evidence::gather::runtime;
-use expedite::model::id::{Artifact, Digest, OciRepository, OrderRef};
+use expedite::model::evidence::SealOf;
+use expedite::model::id::{Artifact, Digest, OciRepository, OrderRef, PreparationName};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
@@ -31,13 +32,23 @@ impl Item {
         Artifact { repository, digest: self.digest }
     }
 
+    /// Whose seal it carries.
+    pub fn seal(&self) -> SealOf {
+        SealOf { order: self.order.clone(), preparation: preparation(&self.order), uid: None }
+    }
+
     /// `address/path@digest`.
     pub fn reference(&self, address: &str) -> String {
         format!("{address}/{}@{}", self.path, self.digest)
     }
 }
 
-/// Pushes that many artifacts, each with a signature and provenance by `key`.
+/// The Preparation of an Order.
+fn preparation(order: &OrderRef) -> PreparationName {
+    PreparationName::parse(&format!("{}-1", order.name)).unwrap()
+}
+
+/// Pushes that many artifacts, each with a signature, provenance and a seal of approvals by `key`.
 pub fn fill(address: &str, prefix: &str, key: &Key, artifacts: usize, layers: Layers) -> Vec<Item> {
     let client = reqwest::Client::new();
     let jobs = (0..artifacts).map(|n| {
@@ -77,7 +88,9 @@ fn make(prefix: &str, key: &Key, n: usize, layers: Layers) -> (Item, Vec<Vec<u8>
     let manifest = manifest.to_string().into_bytes();
     let (digest, subject) = (Digest::of(&manifest), descriptor(OCI_MANIFEST, &manifest));
     let mut manifests = vec![manifest];
-    for (kind, predicate) in [(SIGN, json!({})), (SLSA, slsa(&namespace, &name))] {
+    let order = OrderRef::parse(&format!("{namespace}/{name}")).unwrap();
+    let evidence = [(SIGN, json!({})), (SLSA, slsa(&namespace, &name)), (APPROVAL, seal(&order))];
+    for (kind, predicate) in evidence {
         let bytes = bundle(key, &statement(&digest, kind, predicate)).to_string().into_bytes();
         let mut layer = descriptor(BUNDLE, &bytes);
         if layers == Layers::Embedded {
@@ -90,8 +103,18 @@ fn make(prefix: &str, key: &Key, n: usize, layers: Layers) -> (Item, Vec<Vec<u8>
         manifests.push(referrer.to_string().into_bytes());
         blobs.push(bytes);
     }
-    let order = OrderRef::parse(&format!("{namespace}/{name}")).unwrap();
     (Item { order, digest, path: format!("{prefix}/{namespace}/{name}") }, blobs, manifests)
+}
+
+fn seal(order: &OrderRef) -> Value {
+    json!({
+        "order": order.name,
+        "preparation": {"namespace": order.namespace, "name": preparation(order)},
+        "policy": {"requiredApprovals": 1, "allowedGroups": ["platform"]},
+        "result": "Approved",
+        "sealedTime": "2026-11-01T11:00:00Z",
+        "submissions": [],
+    })
 }
 
 fn config() -> Value {
