@@ -4,6 +4,8 @@
 
 #[path = "support/crd.rs"]
 mod crd;
+#[path = "support/gitserver.rs"]
+mod gitserver;
 #[path = "support/forge.rs"]
 mod forge;
 #[path = "support/harness.rs"]
@@ -17,6 +19,8 @@ mod peers;
 #[path = "support/servers.rs"]
 mod servers;
 
+#[path = "e2e/contained.rs"]
+mod contained;
 #[path = "e2e/damage.rs"]
 mod damage;
 #[path = "e2e/evidence.rs"]

@@ -88,7 +88,7 @@ pub(crate) fn server(
     let head = checkout.head().and_then(|h| h.peel_to_commit()).ok().filter(|_| !partial);
     let Some(head) = head else { return apart(url, push, Some(config.clone()), options) };
     let (folder, git) = empty(&options)?;
-    let unwritten = |e: std::io::Error| temporary(&e.to_string());
+    let unwritten = |e: std::io::Error| temporary(folder.path(), &e.to_string());
     let objects = checkout.commondir().join("objects");
     std::fs::write(git.path().join("objects/info/alternates"), format!("{}\n", objects.display()))
         .map_err(unwritten)?;
@@ -98,7 +98,7 @@ pub(crate) fn server(
     }
     let path = git.path().to_path_buf();
     drop(git);
-    let again = |e: git2::Error| temporary(e.message());
+    let again = |e: git2::Error| temporary(folder.path(), e.message());
     let git = libgit2::open_named(&path, &options.environment).map_err(again)?;
     // So that the server learns what we have.
     git.reference("refs/checkout/head", head.id(), true, "checkout").map_err(again)?;
@@ -133,6 +133,7 @@ fn joined(
 /// An empty bare repository in the folder for temporary files.
 fn empty(options: &Options) -> Result<(tempfile::TempDir, git2::Repository), Failure> {
     let base = options.environment.path("TMPDIR").unwrap_or_else(std::env::temp_dir);
+    let temporary = |why: &str| temporary(&base, why);
     let folder = tempfile::Builder::new()
         .prefix("expedite-")
         .tempdir_in(&base)
@@ -144,11 +145,11 @@ fn empty(options: &Options) -> Result<(tempfile::TempDir, git2::Repository), Fai
     Ok((folder, git))
 }
 
-fn temporary(why: &str) -> Failure {
+fn temporary(folder: &Path, why: &str) -> Failure {
     Failure::new(
         Kind::Repository,
         "temporary-folder",
-        format!("cannot prepare a temporary repository: {why}"),
+        format!("cannot prepare a temporary repository in {}: {why}", folder.display()),
     )
     .hint("TMPDIR must name a folder that can be written, with room for one commit of the repository")
 }

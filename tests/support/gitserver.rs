@@ -234,8 +234,13 @@ impl GitServer {
     pub fn create(&self, name: &str) -> PathBuf {
         let path = self.root.join(name);
         std::fs::create_dir_all(&path).unwrap();
-        crate::git(&path, &["init", "-q", "--bare", "-b", "main", "."]);
-        crate::git(&path, &["config", "http.receivepack", "true"]);
+        for arguments in
+            [&["init", "-q", "--bare", "-b", "main", "."][..], &["config", "http.receivepack", "true"]]
+        {
+            let own = [("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_CONFIG_GLOBAL", "/dev/null")];
+            let made = Command::new("git").args(arguments).current_dir(&path).envs(own).status().unwrap();
+            assert!(made.success(), "git {arguments:?}: {made}");
+        }
         path
     }
 
