@@ -324,6 +324,13 @@ Examples:
   expedite schema --dir ./schemas                      all of them")]
     Schema(Schema),
 
+    /// Print the CustomResourceDefinitions of the kinds that are read
+    #[command(after_help = "\
+Examples:
+  expedite crds | kubectl apply --server-side -f -
+  expedite crds serving")]
+    Crds(Crds),
+
     /// Play a team's own cases for its gates: objects, instant, evidence, expected verdicts
     #[command(after_help = "\
 Examples:
@@ -406,6 +413,14 @@ pub struct Schema {
     /// Write all of them into this folder
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
+}
+
+/// `crds`.
+#[derive(Debug, Args)]
+pub struct Crds {
+    /// Which one: serving, servings, … [default: all]
+    #[arg(value_name = "KIND")]
+    pub kind: Option<String>,
 }
 
 /// How a plan is printed.

@@ -3,6 +3,7 @@
 mod approve;
 mod base;
 mod completions;
+mod crds;
 mod diff;
 mod explain;
 mod get;
@@ -48,6 +49,7 @@ pub fn dispatch(cli: &Cli, outside: &Outside, output: &mut Output) -> u8 {
         Verb::Completions(args) => completions::run(args, output).map(unchanged).map_err(one),
         Verb::Man(args) => man::run(args, output).map(unchanged).map_err(one),
         Verb::Schema(args) => schema::run(args, output).map(unchanged).map_err(one),
+        Verb::Crds(args) => crds::run(args, output).map(unchanged).map_err(one),
         Verb::Snapshot(args) => snapshot::run(common, args, outside, output).map(unchanged),
         Verb::Diff(args) => diff::run(common, args, outside, output).map(unchanged),
     };

@@ -30,6 +30,7 @@
 //! | [`commit`] | files, expected head → pushed, unchanged, moved or refused | git (write) | what the files mean |
 //! | [`attest`] | `Plan`, key → records, attached | registries (write) | why it was decided |
 //! | [`compare`] | two artifacts' objects → what changes | – | where they came from |
+//! | [`crd`] | the words' types → what an API server must know of them | – | how objects are read, policy |
 //! | [`report`] | `Plan`, outcomes → text | the writer handed in | how it was done |
 //! | [`run`] | all of the above, in order | what it calls | flags |
 //! | [`cli`], [`cmd`] | flags → settings → `run` → `report` | – | decisions |
@@ -123,6 +124,7 @@ pub mod render;
 pub mod commit;
 pub mod attest;
 pub mod compare;
+pub mod crd;
 pub mod report;
 pub mod run;
 pub mod cli;

@@ -30,6 +30,13 @@ const KNOWS_NOTHING_OF: &[(&str, &[&str])] = &[
             "commit", "attest",
         ],
     ),
+    (
+        "crd",
+        &[
+            "files", "yaml", "settings", "git", "load", "resolve", "gates", "evidence", "decide", "render",
+            "commit", "attest",
+        ],
+    ),
     ("report", &["git", "load", "gates", "evidence", "decide", "render", "commit", "attest"]),
     // What the command line looks like is nobody's business but the verbs'.
     (
@@ -42,7 +49,7 @@ const KNOWS_NOTHING_OF: &[(&str, &[&str])] = &[
 ];
 
 /// Rooms whose functions only compute: values in, values out.
-const PURE: &[&str] = &["model", "resolve", "gates", "decide", "render", "compare"];
+const PURE: &[&str] = &["model", "crd", "resolve", "gates", "decide", "render", "compare"];
 
 /// What reaches outside (or is a clock): none of it stands in a pure room.
 const OUTSIDE: &[&str] = &[

@@ -12,16 +12,13 @@ use crate::model::id::{
 };
 use crate::model::kind::Kind;
 use crate::model::kitchen::{Kitchen, TrustedKey};
-use crate::model::order::{ApprovalPolicy, AutoDeploy, Check, Mode, Order, Upstream};
+use crate::model::order::{
+    ApprovalPolicy, AutoDeploy, Check, MOST_APPROVALS, MOST_GROUPS, Mode, Order, Upstream,
+};
 use crate::model::preparation::Preparation;
 use crate::yaml::Error;
 use crate::yaml::node::{Node, locate};
 use std::collections::BTreeSet;
-
-/// Most approvals a policy may ask for.
-const APPROVALS: u32 = 32;
-/// Most groups a policy may name.
-const GROUPS: usize = 16;
 
 /// What is wrong with one object.
 pub struct Report<'n> {
@@ -248,8 +245,8 @@ fn beside(path: &str, file: &str, place: &Place<'_>, report: &mut Report<'_>) ->
 }
 
 fn policy(path: &str, policy: &ApprovalPolicy, needs_groups: bool, report: &mut Report<'_>) {
-    if !(1..=APPROVALS).contains(&policy.required_approvals) {
-        let cause = format!("is {}; a policy asks for 1 to {APPROVALS}", policy.required_approvals);
+    if !(1..=MOST_APPROVALS).contains(&policy.required_approvals) {
+        let cause = format!("is {}; a policy asks for 1 to {MOST_APPROVALS}", policy.required_approvals);
         report.wrong_with(
             format!("{path}.requiredApprovals"),
             cause,
@@ -257,8 +254,8 @@ fn policy(path: &str, policy: &ApprovalPolicy, needs_groups: bool, report: &mut 
         );
     }
     let groups = policy.allowed_groups.len();
-    if groups > GROUPS || (groups == 0 && needs_groups) {
-        let cause = format!("names {groups} groups; a policy names 1 to {GROUPS}");
+    if groups > MOST_GROUPS || (groups == 0 && needs_groups) {
+        let cause = format!("names {groups} groups; a policy names 1 to {MOST_GROUPS}");
         report.wrong(format!("{path}.allowedGroups"), cause);
     }
     for (index, group) in policy.allowed_groups.iter().enumerate() {

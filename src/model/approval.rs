@@ -3,10 +3,11 @@
 use crate::model::id::{Digest, PreparationName};
 use crate::model::meta::Meta;
 use crate::model::time::Time;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// An Approval as read.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct Approval {
     /// Name and namespace.
     pub metadata: Meta,
@@ -15,7 +16,7 @@ pub struct Approval {
 }
 
 /// `Approval.spec`.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalSpec {
     /// What is voted on.
@@ -33,7 +34,7 @@ pub struct ApprovalSpec {
 }
 
 /// The exact thing that was voted on.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PreparationRef {
     /// Its name, in the Approval's namespace.
@@ -45,7 +46,7 @@ pub struct PreparationRef {
 }
 
 /// Who votes: issuer and subject are the identity, the rest is for people.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Approver {
     /// The identity provider.
@@ -64,7 +65,7 @@ pub struct Approver {
 }
 
 /// Approve or Reject.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum Ballot {
     /// In favour.
     Approve,

@@ -68,7 +68,8 @@ struct Parsed {
     text: String,
 }
 
-const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
+/// Days as they are written.
+pub const DAYS: [&str; 7] = ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"];
 
 impl Calendar {
     /// Checks windows and freezes as written.

@@ -4,11 +4,12 @@ use crate::model::id::{ClusterName, Namespace};
 use crate::model::meta::Meta;
 use crate::model::order::{ApprovalPolicy, Check, Upstream};
 use crate::model::time::Time;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// An Environment as read.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct Environment {
     /// Name and labels.
     pub metadata: Meta,
@@ -18,7 +19,7 @@ pub struct Environment {
 }
 
 /// `Environment.spec`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EnvironmentSpec {
     /// Clusters by name; together with those that `clusterSelector` admits.
@@ -38,7 +39,7 @@ pub struct EnvironmentSpec {
 }
 
 /// Whether an Application that goes takes its workload with it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
 pub enum OnDelete {
     /// It does: `resources-finalizer.argocd.argoproj.io` is set.
     #[default]
@@ -48,7 +49,7 @@ pub enum OnDelete {
 }
 
 /// `Environment.spec.promotion`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct EnvironmentPromotion {
     /// Stricter with the Order's.
@@ -62,7 +63,7 @@ pub struct EnvironmentPromotion {
 }
 
 /// A time without promotions.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Freeze {
     /// First instant inside.
@@ -75,7 +76,7 @@ pub struct Freeze {
 }
 
 /// A Kubernetes label selector.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Selector {
     /// All of these must be there with exactly this value.
@@ -85,7 +86,7 @@ pub struct Selector {
 }
 
 /// One rule of a selector.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SelectorRule {
     /// The label.
@@ -98,7 +99,7 @@ pub struct SelectorRule {
 }
 
 /// How a label is compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 pub enum SelectorOperator {
     /// The label is there with one of the values.
     In,

@@ -2,11 +2,13 @@
 
 use crate::model::id::Digest;
 use crate::model::meta::Meta;
+use crate::model::renderer;
+use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 /// A Kitchen as read.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct Kitchen {
     /// Its name is `default`.
     pub metadata: Meta,
@@ -16,7 +18,7 @@ pub struct Kitchen {
 }
 
 /// `Kitchen.spec` (`evidence.md`, `promotion.md`).
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KitchenSpec {
     /// Keys and identities.
@@ -31,15 +33,17 @@ pub struct KitchenSpec {
     pub registries: Vec<String>,
     /// Known-bad digests.
     pub reject: Vec<Rejection>,
-    /// The published CRD's member; not ours.
+    /// The built-in account of the UI; not ours.
+    #[schemars(with = "Option<renderer::AdminUser>")]
     pub admin_user: Option<IgnoredAny>,
-    /// The published CRD's member; not ours.
+    /// Where the UI links to; not ours.
     #[serde(rename = "argoCDURL")]
+    #[schemars(with = "Option<String>")]
     pub argocd_url: Option<IgnoredAny>,
 }
 
 /// `Kitchen.spec.trust`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Trust {
     /// Public keys.
@@ -51,7 +55,7 @@ pub struct Trust {
 }
 
 /// One trusted public key, with what it may vouch for.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustedKey {
     /// Unique.
@@ -66,7 +70,7 @@ pub struct TrustedKey {
 }
 
 /// One keyless identity.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TrustedIdentity {
     /// Unique.
@@ -89,7 +93,7 @@ fn default_roles() -> Vec<Role> {
 }
 
 /// What a key may vouch for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
     /// That an artifact is ours.
@@ -126,7 +130,7 @@ impl Role {
 }
 
 /// `Kitchen.spec.provenance`.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProvenanceRules {
     /// Exact builder ids; empty: any.
@@ -136,7 +140,7 @@ pub struct ProvenanceRules {
 }
 
 /// How a vote is authenticated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Default, JsonSchema)]
 pub enum ApprovalTrust {
     /// By the voter's SSH signature.
     #[default]
@@ -148,7 +152,7 @@ pub enum ApprovalTrust {
 }
 
 /// One person who may vote.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct KnownApprover {
     /// The identity provider.
@@ -167,7 +171,7 @@ pub struct KnownApprover {
 }
 
 /// A digest that must not be promoted.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rejection {
     /// The artifact (or base) digest.

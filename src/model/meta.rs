@@ -2,11 +2,12 @@
 
 use crate::model::id::Namespace;
 use crate::model::time::Time;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// `metadata` of an object, as far as we read it. Unknown members are free.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Meta {
     /// The object's name; its rule is checked by the loader, by kind.
@@ -30,7 +31,7 @@ pub struct Meta {
 }
 
 /// One entry of `status.conditions`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Condition {
     /// `Ready`, `Approved`, `Verified`, …
@@ -68,7 +69,7 @@ pub enum Readiness {
 }
 
 /// `status` of an Order, Preparation or Cluster, as far as we read it.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Status {
     /// Conditions in their order.

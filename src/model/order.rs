@@ -2,12 +2,14 @@
 
 use crate::model::id::{EnvironmentName, OrderRef};
 use crate::model::meta::{Meta, Status};
+use crate::model::renderer;
 use crate::model::time::Span;
+use schemars::JsonSchema;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 
 /// An Order as read.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct Order {
     /// Name and namespace.
     pub metadata: Meta,
@@ -19,7 +21,7 @@ pub struct Order {
 }
 
 /// `Order.spec`. Members that only the renderer reads are known by name and not looked into.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OrderSpec {
     /// Where it deploys; absent only while no Environment object exists.
@@ -30,24 +32,31 @@ pub struct OrderSpec {
     pub auto_deploy: Option<AutoDeploy>,
     /// How it moves.
     pub promotion: Option<Promotion>,
-    /// The renderer's.
+    /// The renderer's: what is rendered. Not beside `menuRef`.
+    #[schemars(with = "Option<renderer::OrderSource>")]
     pub source: Option<IgnoredAny>,
-    /// The renderer's.
+    /// The renderer's: where Preparations are pushed.
+    #[schemars(with = "Option<renderer::OrderDestination>")]
     pub destination: Option<IgnoredAny>,
-    /// The renderer's.
+    /// The renderer's: changes made last.
+    #[schemars(with = "Option<Vec<renderer::Patch>>")]
     pub edits: Option<IgnoredAny>,
-    /// The renderer's.
+    /// The renderer's: changes to what the source has.
+    #[schemars(with = "Option<Vec<renderer::Patch>>")]
     pub patches: Option<IgnoredAny>,
-    /// The renderer's.
+    /// The renderer's: the Menu that it is made from. Not beside `source`.
+    #[schemars(with = "Option<renderer::Named>")]
     pub menu_ref: Option<IgnoredAny>,
-    /// The renderer's.
+    /// The renderer's: how the source becomes manifests.
+    #[schemars(with = "Option<renderer::Render>")]
     pub render: Option<IgnoredAny>,
-    /// The renderer's.
+    /// The renderer's: why the next Preparation is made.
+    #[schemars(with = "Option<String>")]
     pub commit_message: Option<IgnoredAny>,
 }
 
 /// `Order.spec.autoDeploy`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
 pub enum AutoDeploy {
     /// Automatic.
     Enabled,
@@ -56,7 +65,7 @@ pub enum AutoDeploy {
 }
 
 /// Who chooses which Preparation is promoted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
 pub enum Mode {
     /// A person, by the Serving's intent.
     #[default]
@@ -66,7 +75,7 @@ pub enum Mode {
 }
 
 /// `Order.spec.promotion`.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Promotion {
     /// Manual when absent (and `autoDeploy` is, too).
@@ -81,8 +90,13 @@ pub struct Promotion {
     pub windows: Vec<Window>,
 }
 
+/// Most approvals that a policy may ask for.
+pub const MOST_APPROVALS: u32 = 32;
+/// Most groups that a policy may name.
+pub const MOST_GROUPS: usize = 16;
+
 /// How many must approve, and from which groups.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalPolicy {
     /// 1 to 32.
@@ -93,7 +107,7 @@ pub struct ApprovalPolicy {
 }
 
 /// One upstream stage.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Upstream {
     /// `<namespace>/<name>`, or `<name>` in the Order's own namespace (an Environment's must have both).
@@ -104,7 +118,7 @@ pub struct Upstream {
 }
 
 /// One check: exactly one of `attestation` and `vulnerabilities`.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Check {
     /// Unique in its list.
@@ -116,7 +130,7 @@ pub struct Check {
 }
 
 /// A signed statement of a type, newer than `maxAge`, for which `expression` holds.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AttestationCheck {
     /// Exactly this predicate type.
@@ -128,7 +142,7 @@ pub struct AttestationCheck {
 }
 
 /// Limits on the newest signed scan.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VulnerabilityCheck {
     /// No limit when absent.
@@ -147,7 +161,7 @@ pub struct VulnerabilityCheck {
 }
 
 /// A recurring time of the week. Past midnight belongs to the day it starts.
-#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Window {
     /// IANA name.

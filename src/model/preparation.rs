@@ -3,11 +3,13 @@
 use crate::model::id::{Digest, Namespace, OrderName};
 use crate::model::meta::{Meta, Status};
 use crate::model::order::ApprovalPolicy;
+use crate::model::renderer;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
 /// A Preparation as read.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct Preparation {
     /// Name and namespace.
     pub metadata: Meta,
@@ -18,7 +20,7 @@ pub struct Preparation {
 }
 
 /// `Preparation.spec`.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PreparationSpec {
     /// The Order it belongs to, in its own namespace.
@@ -37,16 +39,18 @@ pub struct PreparationSpec {
     pub approval_policy: Option<ApprovalPolicy>,
     /// Where its objects go; its own namespace when absent.
     pub target_namespace: Option<Namespace>,
-    /// The renderer's.
+    /// The renderer's: SHA-256 of the Order's configuration.
     #[serde(default)]
+    #[schemars(with = "Option<String>")]
     pub config_hash: Option<IgnoredAny>,
-    /// The renderer's.
+    /// The renderer's: which one it was.
     #[serde(default)]
+    #[schemars(with = "Option<renderer::Renderer>")]
     pub renderer: Option<IgnoredAny>,
 }
 
 /// `Preparation.spec.artifact`.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ArtifactSpec {
     /// `oci://<registry>/<path>@sha256:…`; parsed in `resolve`, where a mismatch is that Order's error.
@@ -59,7 +63,7 @@ pub struct ArtifactSpec {
 }
 
 /// `Preparation.spec.source`.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct SourceSpec {
     /// `oci://…`.
@@ -69,7 +73,7 @@ pub struct SourceSpec {
 }
 
 /// `Preparation.spec.gitSource`.
-#[derive(Debug, Clone, Deserialize, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Deserialize, Default, PartialEq, Eq, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct GitSource {
     /// Repository URL.

@@ -8,11 +8,14 @@ use crate::model::id::{
 };
 use crate::model::meta::{Condition, Meta};
 use crate::model::reason::{Ended, Vote};
+use crate::model::renderer;
+use crate::model::schema;
 use crate::model::time::Time;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 /// A Serving as read from the GitOps repository.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 pub struct Serving {
     /// Name and namespace: those of the Order.
     pub metadata: Meta,
@@ -28,7 +31,7 @@ pub struct Serving {
 }
 
 /// `Serving.spec`.
-#[derive(Debug, Clone, Deserialize)]
+#[derive(Debug, Clone, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServingSpec {
     /// The Order, in the Serving's namespace.
@@ -36,12 +39,14 @@ pub struct ServingSpec {
     /// The Preparation a person asked for (Manual), or what was last promoted (Automatic). Written as
     /// `""` while an Automatic Order has not promoted anything, so that a switch to Manual asks for nothing.
     #[serde(default, deserialize_with = "empty_is_none")]
+    #[schemars(with = "Option<schema::PreparationNameOrNone>")]
     pub preparation_name: Option<PreparationName>,
     /// Who asked, and when: carried here, so that no answer needs git's history.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested: Option<Requested>,
     /// The published August 2026 field: read, not used (`Order.spec.promotion.mode` decides).
     #[serde(default)]
+    #[schemars(with = "Option<renderer::PreparationPolicy>")]
     pub preparation_policy: Option<serde::de::IgnoredAny>,
 }
 
@@ -53,7 +58,7 @@ fn empty_is_none<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Pre
 }
 
 /// A person's intent, with the time it was made.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Requested {
     /// A git author: a claim.
@@ -66,7 +71,7 @@ pub struct Requested {
 }
 
 /// `Serving.status` (`promotion.md`).
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServingStatus {
     /// What approvals are sealed for, or what is deployed.
@@ -119,7 +124,7 @@ impl ServingStatus {
 }
 
 /// What the Applications are pinned to, besides name and digest.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Deployed {
     /// Where it was promoted.
@@ -133,7 +138,7 @@ pub struct Deployed {
 }
 
 /// Manual: a promotion that waits, and its gate.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Queued {
     /// What waits.
@@ -149,7 +154,7 @@ pub struct Queued {
 }
 
 /// Votes and seal.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ApprovalStatus {
     /// For which Preparation.
@@ -173,7 +178,7 @@ pub struct ApprovalStatus {
 pub const VOTES: usize = 64;
 
 /// One vote, as seen.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VoteStatus {
     /// The Approval's name.
@@ -205,7 +210,7 @@ pub struct VoteStatus {
 }
 
 /// Kept verdict of artifact, signature and provenance: for display and while waiting.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VerifiedStatus {
     /// The artifact.
@@ -220,7 +225,7 @@ pub struct VerifiedStatus {
 }
 
 /// One Cluster's state. Only what decisions use; live health never goes into git.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterStatus {
     /// The Cluster.
@@ -239,7 +244,7 @@ pub struct ClusterStatus {
 }
 
 /// One promotion that happened.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryEntry {
     /// What.
@@ -278,7 +283,7 @@ pub struct HistoryEntry {
 }
 
 /// Who asked for a promotion: a git author is a claim (`gitops-repo.md`, "Nothing lost").
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestedBy {
     /// Name and address, or `automatic`.
@@ -296,7 +301,7 @@ fn unsigned() -> String {
 }
 
 /// Newest scan of what is deployed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct DeployedVulnerabilities {
     /// Counts by severity.

@@ -1,0 +1,40 @@
+//! `crds`: the CustomResourceDefinitions of our kinds, for `kubectl apply -f -`.
+
+use crate::cli::Crds;
+use crate::crd;
+use crate::error::{Failure, Kind};
+use crate::model::kind;
+use crate::report::Output;
+use crate::yaml::emit;
+use crate::yaml::spelling::nearest;
+
+/// Prints all of them, or one.
+///
+/// # Errors
+/// There is no kind of that name.
+pub fn run(args: &Crds, output: &mut Output) -> Result<(), Failure> {
+    let kinds = match &args.kind {
+        Some(name) => vec![named(name)?],
+        None => kind::Kind::ALL.to_vec(),
+    };
+    let documents: Vec<String> =
+        kinds.into_iter().map(|kind| emit::document(&crd::definition(kind))).collect();
+    output.result(&documents.join("---\n"));
+    Ok(())
+}
+
+/// A kind as kubectl takes it: `Serving`, `serving`, `servings`, `servings.delivery.kokumi.dev`.
+fn named(text: &str) -> Result<kind::Kind, Failure> {
+    let lower = text.to_lowercase();
+    let word = lower.strip_suffix(&format!(".{}", crate::model::naming::GROUP)).unwrap_or(&lower);
+    let all = kind::Kind::ALL;
+    if let Some(kind) = all.into_iter().find(|k| k.plural() == word || k.as_str().to_lowercase() == word) {
+        return Ok(kind);
+    }
+    let plurals: Vec<&str> = all.into_iter().map(kind::Kind::plural).collect();
+    let failure = Failure::new(Kind::Usage, "no-kind", "there is no kind of this name").of(text.to_owned());
+    Err(match nearest(word, &plurals) {
+        Some(close) => failure.hint(format!("did you mean {close}?")),
+        None => failure.hint(format!("one of {}", plurals.join(", "))),
+    })
+}

@@ -1,0 +1,107 @@
+//! A JSON Schema as apiextensions demands it: every node with its one type, nothing referred to, no draft's words
+//! that it does not know.
+//!
+//! A member that may be absent is left out, not null, as everywhere in Kubernetes: an API server refuses a null
+//! with its field's name.
+
+use serde_json::{Map, Value, json};
+
+/// The words that are kept; whatever else a draft says is for other readers.
+const KEPT: &[&str] = &[
+    "description",
+    "enum",
+    "format",
+    "maxItems",
+    "maxLength",
+    "maximum",
+    "minItems",
+    "minLength",
+    "minimum",
+    "pattern",
+    "required",
+    "type",
+    "x-kubernetes-int-or-string",
+];
+
+/// Formats that an API server checks or knows the range of.
+const FORMATS: &[&str] = &["date-time", "int64"];
+
+/// The structural schema that says the same.
+pub fn of(schema: Value) -> Value {
+    let Value::Object(mut from) = schema else { return anything() };
+    flatten(&mut from);
+    let mut to = Map::new();
+    for (word, value) in &from {
+        if KEPT.contains(&word.as_str()) {
+            to.insert(word.clone(), value.clone());
+        }
+    }
+    if let Some(Value::Array(types)) = from.get("type") {
+        let one = types.iter().find(|t| *t != "null").cloned();
+        to.insert("type".into(), one.unwrap_or(Value::Null));
+    }
+    if let Some(Value::Array(words)) = to.get_mut("enum") {
+        words.retain(|word| !word.is_null());
+    }
+    match to.get("format").and_then(Value::as_str) {
+        // Any unsigned number that is meant here fits.
+        Some("uint32" | "uint64") => {
+            to.insert("format".into(), "int64".into());
+        }
+        Some(format) if !FORMATS.contains(&format) => {
+            to.remove("format");
+        }
+        Some(_) | None => {}
+    }
+    if let Some(Value::Object(properties)) = from.remove("properties") {
+        let properties = properties.into_iter().map(|(name, schema)| (name, of(schema)));
+        to.insert("properties".into(), Value::Object(properties.collect()));
+        to.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
+    } else if let Some(values) = from.remove("additionalProperties").filter(Value::is_object) {
+        to.insert("additionalProperties".into(), of(values));
+    }
+    if let Some(items) = from.remove("items") {
+        to.insert("items".into(), of(items));
+    }
+    if !to.contains_key("type") && !to.contains_key("x-kubernetes-int-or-string") {
+        to.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
+    }
+    Value::Object(to)
+}
+
+/// A value that nobody looks into.
+fn anything() -> Value {
+    json!({"x-kubernetes-preserve-unknown-fields": true})
+}
+
+/// Takes alternatives apart: `null` is no alternative, words with a description each are one enum, and a single
+/// one left is the schema itself.
+fn flatten(schema: &mut Map<String, Value>) {
+    for combination in ["anyOf", "oneOf"] {
+        let Some(Value::Array(mut left)) = schema.remove(combination) else { continue };
+        left.retain(|one| one.get("type").is_none_or(|t| t != "null"));
+        let words: Vec<Value> = left
+            .iter()
+            .flat_map(|one| match (one.get("const"), one.get("enum")) {
+                (Some(word), _) => vec![word.clone()],
+                (None, Some(Value::Array(words))) => words.clone(),
+                (None, Some(_) | None) => Vec::new(),
+            })
+            .collect();
+        if words.len() >= left.len() && !words.is_empty() {
+            schema.insert("type".into(), "string".into());
+            schema.insert("enum".into(), Value::Array(words));
+        } else if left.len() == 1
+            && let Some(Value::Object(mut one)) = left.pop()
+        {
+            flatten(&mut one);
+            for (word, value) in one {
+                schema.entry(word).or_insert(value);
+            }
+        }
+    }
+    // An enum of one word.
+    if let Some(word) = schema.remove("const") {
+        schema.insert("enum".into(), json!([word]));
+    }
+}

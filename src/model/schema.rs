@@ -1,0 +1,114 @@
+//! How names, digests and times describe themselves in a JSON Schema: what a pattern can say of their parsers'
+//! rules. A text that a parser takes matches; the other way round as far as patterns reach.
+
+use crate::model::id::{
+    ApplicationName, ClusterName, CommitId, Digest, EnvironmentName, Namespace, OciRepository, OrderName,
+    PreparationName,
+};
+use crate::model::time::{Span, Time};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use std::borrow::Cow;
+
+/// The name of a Preparation, or `""` for none.
+#[derive(Debug)]
+pub struct PreparationNameOrNone;
+
+macro_rules! described {
+    ($($name:ident: $schema:expr),+ $(,)?) => {$(
+        impl JsonSchema for $name {
+            fn inline_schema() -> bool {
+                true
+            }
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                $schema
+            }
+        }
+    )+};
+}
+
+described!(
+    Namespace: json_schema!({
+        "type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
+    }),
+    OrderName: subdomain(),
+    PreparationName: subdomain(),
+    EnvironmentName: subdomain(),
+    ClusterName: subdomain(),
+    ApplicationName: subdomain(),
+    PreparationNameOrNone: json_schema!({
+        "type": "string", "maxLength": 253,
+        "pattern": r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$",
+    }),
+    CommitId: json_schema!({
+        "type": "string", "maxLength": 64, "pattern": "^([a-f0-9]{40}|[a-f0-9]{64})$",
+    }),
+    Digest: json_schema!({"type": "string", "maxLength": 71, "pattern": "^sha256:[a-f0-9]{64}$"}),
+    OciRepository: json_schema!({
+        "type": "string", "maxLength": 261,
+        "pattern": "^(oci://)?(localhost|[^/@]*[.:][^/@]*)/[^:@]+$",
+    }),
+    Time: json_schema!({"type": "string", "format": "date-time"}),
+    // A bare 0 is a number in JSON.
+    Span: json_schema!({
+        "x-kubernetes-int-or-string": true, "minimum": 0, "maximum": 0, "maxLength": 64,
+        "pattern": r"^(0|\+?(([0-9]+\.?[0-9]*|\.[0-9]+)(d|h|m|s|ms|us|µs|μs|ns))+)$",
+    }),
+);
+
+fn subdomain() -> Schema {
+    json_schema!({
+        "type": "string", "minLength": 1, "maxLength": 253,
+        "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Whether the schema of `T` lets a text in.
+    fn admits<T: JsonSchema>(text: &str) -> bool {
+        let schema = schemars::schema_for!(T);
+        jsonschema::validator_for(schema.as_value()).unwrap().is_valid(&text.into())
+    }
+
+    proptest! {
+        #[test]
+        fn names_match_exactly_what_their_parsers_take(text in "[a-zA9.-]{0,6}|a{62,64}|[a.-]{252,254}") {
+            prop_assert_eq!(admits::<Namespace>(&text), Namespace::parse(&text).is_ok());
+            prop_assert_eq!(admits::<OrderName>(&text), OrderName::parse(&text).is_ok());
+            let none = text.is_empty() || PreparationName::parse(&text).is_ok();
+            prop_assert_eq!(admits::<PreparationNameOrNone>(&text), none);
+        }
+
+        #[test]
+        fn digests_and_commits_match_exactly_what_their_parsers_take(text in "(sha256:)?([0-9a-g]{39,41}|[0-9a-fA]{63,65})") {
+            prop_assert_eq!(admits::<Digest>(&text), Digest::parse(&text).is_ok());
+            prop_assert_eq!(admits::<CommitId>(&text), CommitId::parse(&text).is_ok());
+        }
+
+        #[test]
+        fn whatever_is_a_duration_matches(text in r"\+?(([0-9]{0,3}\.?[0-9]{0,3})(d|h|m|s|ms|us|ns|x)?){0,3}") {
+            if Span::parse(&text).is_ok() {
+                prop_assert!(admits::<Span>(&text), "{}", text);
+            }
+            // What matches and is none: no whole seconds, or longer than a hundred years.
+            else if admits::<Span>(&text) {
+                let why = Span::parse(&text).unwrap_err().to_string();
+                prop_assert!(why.contains("whole number") || why.contains("a hundred years"), "{}", why);
+            }
+        }
+
+        #[test]
+        fn whatever_is_a_repository_matches(text in "(oci://)?(localhost|[a-z.:5]{1,6}|[a-z]{2})/[a-z/@:._-]{0,6}") {
+            if OciRepository::parse(&text).is_ok() {
+                prop_assert!(admits::<OciRepository>(&text), "{}", text);
+            }
+        }
+    }
+}
