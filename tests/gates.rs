@@ -9,12 +9,20 @@ mod sim;
 
 #[path = "gates/checks.rs"]
 mod checks;
+#[path = "gates/claims.rs"]
+mod claims;
 #[path = "gates/deployed_scans.rs"]
 mod deployed_scans;
+#[path = "gates/history.rs"]
+mod history;
 #[path = "gates/observed.rs"]
 mod observed;
+#[path = "gates/opt_in.rs"]
+mod opt_in;
 #[path = "gates/proof_of_upstream.rs"]
 mod proof_of_upstream;
+#[path = "gates/ready.rs"]
+mod ready;
 #[path = "gates/upstream.rs"]
 mod upstream;
 #[path = "gates/window.rs"]

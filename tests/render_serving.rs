@@ -56,6 +56,7 @@ fn entry(preparation: &str, promoted: &str) -> HistoryEntry {
         first_healthy_time: None,
         ended_time: None,
         ended_reason: None,
+        healthy_until: None,
         approval_record: None,
         promotion_record: None,
         deployment_record: None,

@@ -174,11 +174,15 @@ pub struct NamedPreparation {
 
 /// What was deployed before.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub struct Previous {
     /// Its name.
     pub preparation: PreparationName,
     /// Its artifact.
     pub digest: Digest,
+    /// When it was last seen healthy, where it was and had not ended: how long it soaked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub healthy_until: Option<Time>,
 }
 
 /// What one gate said.

@@ -37,8 +37,8 @@ pub fn status(
     if let Some(seen) = &seen {
         new.history = history::observed(&new.history, seen);
     }
+    pinned(&mut new, case, decision, seen.as_ref(), context);
     let health = health(case, decision, seen);
-    pinned(&mut new, case, decision, context);
     target(&mut new, &old, case, decision, verdicts, context);
     new.queued = queued(&old, case, decision, verdicts, context);
     new.clusters = clusters(case, &old, applications);
@@ -83,13 +83,19 @@ fn cut(text: &str) -> String {
     short
 }
 
-fn pinned(new: &mut ServingStatus, case: &Case, decision: &Decision, context: &Context) {
+fn pinned(
+    new: &mut ServingStatus,
+    case: &Case,
+    decision: &Decision,
+    seen: Option<&Health>,
+    context: &Context,
+) {
     let (Decision::Promote(promotion), Some(candidate), Some(place)) =
         (decision, &case.candidate, &case.place)
     else {
         return;
     };
-    new.history = history::promoted(&new.history, candidate, &place.name, promotion, context.now);
+    new.history = history::promoted(&new.history, candidate, &place.name, promotion, seen, context.now);
     new.observed_preparation_name = Some(candidate.name.clone());
     new.deployed_digest = Some(candidate.artifact.digest);
     new.deployed = Some(Deployed {

@@ -243,7 +243,10 @@ impl Past {
                     stage.soak, self.at
                 )));
             }
-            Soak::Degraded(time) | Soak::TooShort(time) | Soak::ClockAhead(time) => {
+            Soak::Degraded(time)
+            | Soak::TooShort(time)
+            | Soak::ClockAhead(time)
+            | Soak::Unwatched { seen: time, .. } => {
                 return Err(Not(format!(
                     "by the records {order} was not healthy with this change for {}; it ended at {time}",
                     stage.soak

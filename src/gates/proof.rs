@@ -53,8 +53,10 @@ struct Named<N> {
 }
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Previous {
     digest: Digest,
+    healthy_until: Option<Time>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -111,7 +113,12 @@ pub fn entry(
     let ended = claim.ended_time.zip(claim.ended_reason);
     let newer = newer_promotion(history, at);
     let mut proven = Proven {
-        run: Run { promoted: claim.promoted_time, first_healthy: claim.first_healthy_time, ended },
+        run: Run {
+            promoted: claim.promoted_time,
+            first_healthy: claim.first_healthy_time,
+            ended,
+            healthy_until: claim.healthy_until,
+        },
         preparation: claim.preparation_name.clone(),
         digest: claim.digest,
         base_digest: claim.base_digest,
@@ -188,9 +195,12 @@ fn signed(
         };
         let (proof, next) = self::promotion(order, newer, facts)
             .map_err(|why| format!("what superseded it at {ended} is not proven: {why}"))?;
-        if next.promoted_time != ended || next.previous.map(|p| p.digest) != Some(claim.digest) {
+        let before = next.previous.filter(|p| p.digest == claim.digest && next.promoted_time == ended);
+        let Some(before) = before else {
             return Err(format!("the record of the next promotion does not say that it ended at {ended}"));
-        }
+        };
+        // How long it was seen healthy is the record's word, not history's.
+        proven.run.healthy_until = before.healthy_until;
         proven.evidence.push(reference(order, proof));
     }
     Ok(())

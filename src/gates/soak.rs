@@ -2,8 +2,8 @@
 //!
 //! One deployment must have been healthy for the whole soak. One that ended Degraded never counts: its
 //! recovery is a deployment of its own, which starts again. One that was superseded counts when its soak was
-//! complete by then. The one that still runs counts once its soak is over *and* somebody saw it healthy at
-//! or after that moment: an upstream that nobody looks at any more does not soak.
+//! complete by then. The one that still runs counts once its soak is over. Either *and* somebody saw it healthy
+//! at or after that moment: an upstream that nobody looks at any more does not soak.
 //!
 //! Which deployments are of the same change, and whether they are proven, is the caller's.
 
@@ -19,6 +19,8 @@ pub struct Run {
     pub first_healthy: Option<Time>,
     /// How and when it ended; `None`: it is what runs there.
     pub ended: Option<(Time, Ended)>,
+    /// When what was superseded was last seen healthy; `None`: nobody kept that.
+    pub healthy_until: Option<Time>,
 }
 
 /// The answer.
@@ -41,6 +43,13 @@ pub enum Soak {
     Degraded(Time),
     /// What ran there was superseded (the newest such end) before its soak was over.
     TooShort(Time),
+    /// It ran long enough and was superseded, and was last seen healthy before its soak was over.
+    Unwatched {
+        /// When it was superseded.
+        ended: Time,
+        /// When it was last seen healthy.
+        seen: Time,
+    },
     /// A time of it is ahead of the run's clock: that makes nothing pass.
     ClockAhead(Time),
     /// It never ran there.
@@ -57,12 +66,13 @@ pub fn soak(runs: &[Run], span: Span, seen: Option<Time>, now: Time) -> Soak {
 /// The best answer is the one nearest to passing; of equal ones the latest, but the earliest instant.
 fn rank(soak: &Soak) -> (u8, i64) {
     match soak {
-        Soak::Passed { complete, .. } => (7, complete.unix()),
-        Soak::Unseen(time) => (6, time.unix()),
-        Soak::Until(time) => (5, -time.unix()),
-        Soak::ClockAhead(time) => (4, time.unix()),
-        Soak::NotHealthy => (3, 0),
-        Soak::Degraded(time) => (2, time.unix()),
+        Soak::Passed { complete, .. } => (8, complete.unix()),
+        Soak::Unseen(time) => (7, time.unix()),
+        Soak::Until(time) => (6, -time.unix()),
+        Soak::ClockAhead(time) => (5, time.unix()),
+        Soak::NotHealthy => (4, 0),
+        Soak::Degraded(time) => (3, time.unix()),
+        Soak::Unwatched { ended, .. } => (2, ended.unix()),
         Soak::TooShort(time) => (1, time.unix()),
         Soak::Never => (0, 0),
     }
@@ -84,12 +94,13 @@ fn one(run: &Run, span: Span, seen: Option<Time>, now: Time) -> Soak {
     if first_healthy > now.plus(SKEW) {
         return Soak::ClockAhead(first_healthy);
     }
-    match run.ended {
-        Some((ended, _)) if ended > now.plus(SKEW) => Soak::ClockAhead(ended),
-        Some((ended, _)) if ended < complete => Soak::TooShort(ended),
-        Some(_) if complete <= now => Soak::Passed { first_healthy, complete },
-        Some(_) | None if complete > now => Soak::Until(complete),
-        Some(_) | None => match seen {
+    match (run.ended, run.healthy_until) {
+        (Some((ended, _)), _) if ended > now.plus(SKEW) => Soak::ClockAhead(ended),
+        (Some((ended, _)), _) if ended < complete => Soak::TooShort(ended),
+        (Some((ended, _)), Some(seen)) if seen < complete => Soak::Unwatched { ended, seen },
+        (Some(_), _) if complete <= now => Soak::Passed { first_healthy, complete },
+        (Some(_) | None, _) if complete > now => Soak::Until(complete),
+        (Some(_) | None, _) => match seen {
             Some(seen) if seen >= complete => Soak::Passed { first_healthy, complete },
             Some(_) | None => Soak::Unseen(complete),
         },
@@ -111,7 +122,7 @@ mod tests {
         Span::of_seconds(n * 60)
     }
     fn running(promoted: i64, healthy: Option<i64>) -> Run {
-        Run { promoted: at(promoted), first_healthy: healthy.map(at), ended: None }
+        Run { promoted: at(promoted), first_healthy: healthy.map(at), ended: None, healthy_until: None }
     }
     fn ended(promoted: i64, healthy: Option<i64>, end: i64, how: Ended) -> Run {
         Run { ended: Some((at(end), how)), ..running(promoted, healthy) }

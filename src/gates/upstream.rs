@@ -16,7 +16,7 @@ use crate::model::verdict::{EvidenceRef, For, GateName, Outcome, Verdict};
 use crate::resolve::Case;
 use crate::resolve::history;
 use crate::resolve::observe::{self, Health};
-use crate::resolve::stage::Stage;
+use crate::resolve::stage::{Stage, claims_same};
 
 const GATE: GateName = GateName::Upstream;
 
@@ -32,15 +32,7 @@ pub fn ask(case: &Case) -> Vec<(Artifact, Claim)> {
         all.push((candidate.artifact.clone(), Claim::Provenance(case.order.clone())));
     }
     for stage in &case.stages {
-        let runs = stage.serving.as_deref().and_then(|s| s.status.history.first());
-        if let (Some(deployed), Some(entry)) = (&stage.deployed, runs)
-            && claims_same(candidate, entry)
-        {
-            all.push((deployed.artifact.clone(), Claim::Records));
-        }
-        if entries(stage).iter().any(|e| e.digest == candidate.artifact.digest) {
-            all.push((candidate.artifact.clone(), Claim::Records));
-        }
+        all.extend(stage.artifacts.values().map(|artifact| (artifact.clone(), Claim::Records)));
     }
     all.sort();
     all.dedup();
@@ -49,12 +41,6 @@ pub fn ask(case: &Case) -> Vec<(Artifact, Claim)> {
 
 fn entries(stage: &Stage) -> &[HistoryEntry] {
     stage.serving.as_deref().map_or(&[], |s| s.status.history.as_slice())
-}
-
-/// The same change, as far as history and Preparations claim.
-fn claims_same(candidate: &Candidate, entry: &HistoryEntry) -> bool {
-    entry.digest == candidate.artifact.digest
-        || (candidate.base_digest.is_some() && entry.base_digest == candidate.base_digest)
 }
 
 /// Whether a stage cannot pass even if every record and provenance says what is claimed.
@@ -244,7 +230,7 @@ fn answer(case: &Case, candidate: &Candidate, stage: &Stage, facts: &Facts, cont
                 let message = "the candidate's provenance was not read in this run: another gate holds";
                 return waiting(For::AnotherGate, format!("{order}: {message}"));
             }
-            match forgotten_end(stage, candidate, &run, facts) {
+            match forgotten_end(stage, &run, facts) {
                 Ok(None) => passed(stage, run, first_healthy, complete),
                 Ok(Some(ended)) => waiting(
                     For::Order(order.clone()),
@@ -300,6 +286,13 @@ fn answer(case: &Case, candidate: &Candidate, stage: &Stage, facts: &Facts, cont
             For::Order(order.clone()),
             format!(
                 "{order} ran this change, and it was superseded at {time}, before it was healthy{soaked}; it must run there again"
+            ),
+        ),
+        Soak::Unwatched { ended, seen } => waiting(
+            For::Order(order.clone()),
+            format!(
+                "{order} ran this change, and it was superseded at {ended}; nobody saw it healthy after {seen}, which is before its soak of {} was over; it must run there again",
+                stage.soak
             ),
         ),
         Soak::Never => waiting(For::Order(order.clone()), never(stage)),
@@ -372,26 +365,13 @@ fn by_base_only(case: &Case, candidate: &Candidate) -> bool {
 
 /// A Degraded end of this very deployment that a signed record on the artifact tells and the repository
 /// does not.
-fn forgotten_end<'f>(
-    stage: &Stage,
-    candidate: &Candidate,
-    run: &Proven,
-    facts: &'f Facts,
-) -> Result<Option<Time>, &'f Unread> {
-    let artifacts =
-        [Some(&candidate.artifact), stage.deployed.as_ref().map(|d| &d.artifact)].into_iter().flatten();
-    for artifact in artifacts.filter(|a| a.digest == run.digest) {
-        match facts_of(facts, artifact).and_then(|f| f.records.as_ref()) {
-            Some(Evidence::Proven(records)) => {
-                if let Some(ended) = proof::degraded_end(&stage.order, run, records) {
-                    return Ok(Some(ended));
-                }
-            }
-            Some(Evidence::Unread(unread)) => return Err(unread),
-            Some(Evidence::Missing(_) | Evidence::Invalid(_)) | None => {}
-        }
+fn forgotten_end<'f>(stage: &Stage, run: &Proven, facts: &'f Facts) -> Result<Option<Time>, &'f Unread> {
+    let Some(artifact) = stage.artifacts.get(&run.digest) else { return Ok(None) };
+    match facts_of(facts, artifact).and_then(|f| f.records.as_ref()) {
+        Some(Evidence::Proven(records)) => Ok(proof::degraded_end(&stage.order, run, records)),
+        Some(Evidence::Unread(unread)) => Err(unread),
+        Some(Evidence::Missing(_) | Evidence::Invalid(_)) | None => Ok(None),
     }
-    Ok(None)
 }
 
 fn unread_text(unread: &Unread) -> String {

@@ -271,6 +271,10 @@ pub struct HistoryEntry {
     /// How it ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_reason: Option<Ended>,
+    /// When what was superseded was last seen healthy, by the run that superseded it; absent in entries of
+    /// older builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub healthy_until: Option<Time>,
     /// SHA-256 of the bundle of the seal that it was promoted under.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_record: Option<Digest>,

@@ -178,6 +178,7 @@ pub fn status(deployed: &str) -> ServingStatus {
             first_healthy_time: Some(Time::parse("2026-03-05T12:05:00Z").unwrap()),
             ended_time: Some(Time::parse("2026-03-06T12:05:00Z").unwrap()),
             ended_reason: Some(Ended::Degraded),
+            healthy_until: None,
             approval_record: None,
             promotion_record: None,
             deployment_record: None,

@@ -9,12 +9,14 @@ use crate::model::time::Time;
 use crate::resolve::observe::Health;
 
 /// The history after a promotion at `now`: what ran until now ended Superseded (unless it ended before).
+/// `seen`: how this run sees it; nobody looks at it again.
 #[must_use]
 pub fn promoted(
     old: &[HistoryEntry],
     candidate: &Candidate,
     environment: &EnvironmentName,
     promotion: &Promotion,
+    seen: Option<&Health>,
     now: Time,
 ) -> Vec<HistoryEntry> {
     let mut entries = vec![HistoryEntry {
@@ -27,6 +29,7 @@ pub fn promoted(
         first_healthy_time: None,
         ended_time: None,
         ended_reason: None,
+        healthy_until: None,
         approval_record: None,
         promotion_record: None,
         deployment_record: None,
@@ -37,9 +40,21 @@ pub fn promoted(
     {
         before.ended_time = Some(now);
         before.ended_reason = Some(Ended::Superseded);
+        before.healthy_until = before.first_healthy_time.map(|since| healthy_until(since, seen, now));
     }
     shorten(&mut entries);
     entries
+}
+
+/// Until when what was healthy `since` is known to have been: an upstream that nobody could look at does not
+/// soak, not even by being superseded.
+fn healthy_until(since: Time, seen: Option<&Health>, now: Time) -> Time {
+    match seen {
+        Some(Health::Deployed { now: Some(steady) }) => steady.reconciled.max(since).min(now.max(since)),
+        // Argo CD answers, and says nothing that ends it.
+        Some(Health::Deployed { now: None }) => now.max(since),
+        Some(Health::NotObserved | Health::Deploying { .. } | Health::Degraded { .. }) | None => since,
+    }
 }
 
 /// The history after this run's look at what is deployed: first healthy, a Degraded end, and a recovery,
@@ -56,6 +71,7 @@ pub fn observed(old: &[HistoryEntry], health: &Health) -> Vec<HistoryEntry> {
                     first_healthy_time: Some(steady.since.max(ended)),
                     ended_time: None,
                     ended_reason: None,
+                    healthy_until: None,
                     deployment_record: None,
                     ..newest.clone()
                 };

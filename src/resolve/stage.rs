@@ -3,8 +3,9 @@
 
 use super::{Case, DeployedNow, Presence};
 use crate::error::Failure;
-use crate::model::id::OrderRef;
-use crate::model::serving::Serving;
+use crate::model::id::{Artifact, Digest, OrderRef};
+use crate::model::plan::Candidate;
+use crate::model::serving::{HistoryEntry, Serving};
 use crate::model::time::Span;
 use crate::resolve::observe::Seen;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -25,6 +26,15 @@ pub struct Stage {
     pub deployed: Option<DeployedNow>,
     /// What Argo CD says of its Applications, where somebody was asked.
     pub seen: Option<Arc<[Seen]>>,
+    /// Where the artifacts of its history are that claim to be of the candidate's change, with the records on them.
+    pub artifacts: BTreeMap<Digest, Artifact>,
+}
+
+/// Whether a promotion was of the candidate's change, as far as history and Preparations claim.
+#[must_use]
+pub fn claims_same(candidate: &Candidate, entry: &HistoryEntry) -> bool {
+    entry.digest == candidate.artifact.digest
+        || (candidate.base_digest.is_some() && entry.base_digest == candidate.base_digest)
 }
 
 /// Fills `stages` of every Case, once all Cases are there.
@@ -38,7 +48,7 @@ pub(super) fn fill(cases: &mut [Case]) {
         for (order, upstream) in &cases[at].demands.upstream {
             match index.get(order).map(|i| &cases[*i]) {
                 Some(case) if !matches!(case.presence, Presence::Gone(_)) => {
-                    stages.push(stage(case, upstream.soak));
+                    stages.push(stage(case, upstream.soak, cases[at].candidate.as_ref()));
                 }
                 Some(_) | None => errors.push(unknown(&cases[at], order)),
             }
@@ -49,7 +59,7 @@ pub(super) fn fill(cases: &mut [Case]) {
     }
 }
 
-fn stage(case: &Case, soak: Span) -> Stage {
+fn stage(case: &Case, soak: Span, candidate: Option<&Candidate>) -> Stage {
     let unreadable = match &case.presence {
         Presence::Unreadable(why) => Some(why.clone()),
         Presence::Present | Presence::Gone(_) => {
@@ -65,7 +75,25 @@ fn stage(case: &Case, soak: Span) -> Stage {
         serving: case.serving.clone(),
         deployed: case.deployed.clone(),
         seen: case.seen.clone(),
+        artifacts: candidate.map_or_else(BTreeMap::new, |candidate| artifacts(case, candidate)),
     }
+}
+
+/// By what is deployed, by the Preparation of that name, else in the repository that it deploys from now.
+fn artifacts(case: &Case, candidate: &Candidate) -> BTreeMap<Digest, Artifact> {
+    let history = case.serving.iter().flat_map(|serving| &serving.status.history);
+    let place = |entry: &HistoryEntry| {
+        let deployed = case.deployed.as_ref().map(|deployed| &deployed.artifact);
+        let prepared = || {
+            let spec = &case.preparations.get(&entry.preparation_name)?.object.spec;
+            Artifact::parse(&spec.artifact.oci_ref).ok()
+        };
+        let is = |artifact: &Artifact| artifact.digest == entry.digest;
+        let known = deployed.filter(|a| is(a)).cloned().or_else(|| prepared().filter(is));
+        known.or_else(|| Some(Artifact { digest: entry.digest, ..deployed?.clone() }))
+    };
+    let same = history.filter(|entry| claims_same(candidate, entry));
+    same.filter_map(|entry| Some((entry.digest, place(entry)?))).collect()
 }
 
 fn unknown(case: &Case, order: &OrderRef) -> Failure {

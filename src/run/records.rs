@@ -16,7 +16,7 @@ use crate::model::id::{Digest, OrderRef};
 use crate::model::naming::record_path;
 use crate::model::plan::{ApplicationAction, Decision, Plan, Row, ServingPlan};
 use crate::model::reason::{Ended, Verified};
-use crate::model::serving::ServingStatus;
+use crate::model::serving::{HistoryEntry, ServingStatus};
 use crate::model::world::GitOps;
 use crate::resolve::Case;
 use crate::resolve::slot::Consent;
@@ -124,16 +124,24 @@ fn promotion(row: &Row, case: &Case, at: crate::model::time::Time) -> Option<Rec
         preparation: name(&candidate.name),
         base_digest: candidate.base_digest,
         mode: row.mode,
-        previous: promotion
-            .previous
-            .as_ref()
-            .map(|(preparation, digest)| Previous { preparation: preparation.clone(), digest: *digest }),
+        previous: promotion.previous.as_ref().map(|(preparation, digest)| Previous {
+            preparation: preparation.clone(),
+            digest: *digest,
+            healthy_until: superseded(row).and_then(|entry| entry.healthy_until),
+        }),
         promoted_time: at,
         requested_by: promotion.requested_by.clone(),
         gates: row.verdicts.iter().map(record::Gate::from).collect(),
         clusters: clusters(row, case),
         promoter: Promoter::this(),
     }))
+}
+
+/// The history entry of what a promotion takes the place of, where that is what ended it.
+fn superseded(row: &Row) -> Option<&HistoryEntry> {
+    let ServingPlan::Write(state) = &row.serving else { return None };
+    let [newest, before, ..] = state.status.history.as_slice() else { return None };
+    (before.ended_time == Some(newest.promoted_time)).then_some(before)
 }
 
 fn clusters(row: &Row, case: &Case) -> Vec<PromotedCluster> {

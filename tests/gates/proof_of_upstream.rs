@@ -128,6 +128,92 @@ fn a_degraded_end_that_the_repository_forgot_is_on_the_artifact() {
     assert_eq!(sim.deployed(SHOP), None);
 }
 
+/// The stage has a repository of its own, and went on: its Degraded end is on the artifact that it ran.
+#[test]
+fn a_degraded_end_that_was_rewritten_as_superseded_is_on_the_artifact() {
+    let source = |base: &str| format!("signed: true}}, source: {{baseDigest: \"{}\"", digest(base));
+    let manual = "{environment: production, promotion: {mode: Manual, upstream: [{order: staging/podinfo, soak: 1h}]}}";
+    let superseded = || {
+        let mut sim = chain("");
+        sim.records = true;
+        sim.order(SHOP, manual);
+        sim.dependencies.insert(digest("base"));
+        sim.preparation_with(STAGING, "s1", 1, &source("base"));
+        sim.preparation_with(SHOP, "p1", 1, &source("base"));
+        sim.run();
+        sim.now = at("09:20");
+        Argo::healthy_since(at("09:10")).look(&mut sim, &[STAGING]);
+        sim.run();
+        sim.now = at("11:00");
+        Argo::healthy_since(at("09:10")).look(&mut sim, &[STAGING]);
+        sim.preparation(STAGING, "s2", 2);
+        sim.run();
+        assert_eq!(sim.deployed(STAGING).as_deref(), Some("s2"));
+        sim.sign_history(STAGING);
+        sim.promote(SHOP, "p1");
+        sim
+    };
+    let mut sim = superseded();
+    let plan = sim.run();
+    assert_eq!(sim.deployed(SHOP).as_deref(), Some("p1"), "{:?}", row(&plan, SHOP).verdicts);
+
+    let mut sim = superseded();
+    let entry = sim.serving(STAGING).unwrap().status.history[1].clone();
+    assert_eq!(entry.digest, digest("s1"));
+    let says = json!({
+        "order": {"namespace": "staging", "name": "podinfo"}, "environment": "dev",
+        "preparation": {"namespace": "staging", "name": "s1"},
+        "promotionRecord": {"digest": entry.promotion_record}, "firstHealthyTime": entry.first_healthy_time,
+        "endedTime": at("09:30"), "endedReason": "Degraded",
+    });
+    sim.attached.insert(digest("s1"), vec![statement("deployment", says)]);
+    let plan = sim.run();
+    let message = &gate(&plan, SHOP, GateName::Upstream).message;
+    assert!(message.contains("says that it ended Degraded at 2026-11-30T09:30:00Z"), "{message}");
+    assert_eq!(sim.deployed(SHOP), None);
+    // A registry that does not show them is not one that has none.
+    sim.attached.clear();
+    sim.facts.insert(digest("s1"), unread_records());
+    let plan = sim.run();
+    assert!(gate(&plan, SHOP, GateName::Upstream).unread);
+    assert_eq!(sim.deployed(SHOP), None);
+}
+
+fn unread_records() -> ArtifactFacts {
+    let unread = Unread {
+        reason: Verified::RegistryUnreachable,
+        request: "GET /v2/".into(),
+        status: None,
+        why: "connection refused".into(),
+        retryable: true,
+    };
+    ArtifactFacts { records: Some(Evidence::Unread(unread)), ..ArtifactFacts::default() }
+}
+
+/// How long it was seen healthy is signed by the run that superseded it.
+#[test]
+fn history_cannot_lengthen_what_was_seen() {
+    for forged in [Some(at("13:00")), None] {
+        let mut sim = soaked();
+        sim.order(SHOP, "{environment: production, promotion: {mode: Manual, upstream: [{order: staging/podinfo, soak: 3h}]}}");
+        // Nobody has looked since eleven.
+        sim.preparation(STAGING, "p2", 2);
+        sim.now = at("13:00");
+        sim.run();
+        assert_eq!(sim.deployed(STAGING).as_deref(), Some("p2"));
+        sim.sign_history(STAGING);
+        let mut serving = (*sim.serving(STAGING).unwrap()).clone();
+        assert_eq!(serving.status.history[1].healthy_until, Some(at("11:00")));
+        serving.status.history[1].healthy_until = forged;
+        sim.put_serving(&order(STAGING), serving);
+        sim.promote(SHOP, "p1");
+        let plan = sim.run();
+        let message = &gate(&plan, SHOP, GateName::Upstream).message;
+        assert!(message.contains("nobody saw it healthy after 2026-11-30T11:00:00Z"), "{message}");
+        assert_eq!(sim.deployed(SHOP), None);
+    }
+}
+
 #[test]
 fn ran_here_before_is_proven_too() {
     let mut sim = soaked();

@@ -92,6 +92,7 @@ fn a_superseded_one_counts_once_its_soak_was_complete() {
         sim.run();
         sim.preparation(STAGING, "p2", 2);
         sim.now = at(superseded);
+        Argo::healthy_since(at("09:10")).look(&mut sim, &[STAGING]);
         sim.run();
         sim.now = at("15:00");
         let plan = sim.run();
@@ -102,6 +103,41 @@ fn a_superseded_one_counts_once_its_soak_was_complete() {
                 "staging/podinfo ran this change, and it was superseded at 2026-11-30T10:09:00Z, before it was healthy for 1h; it must run there again"
             );
         }
+    }
+}
+
+/// What nobody looked at any more does not soak, not even by being superseded.
+#[test]
+fn a_dead_upstream_does_not_soak_by_being_superseded() {
+    for (last_look, passes) in [("10:09", false), ("10:10", true)] {
+        let mut sim = chain("");
+        sim.order(
+            SHOP,
+            "{environment: production, promotion: {mode: Manual, upstream: [{order: staging/podinfo, soak: 1h}]}}",
+        );
+        same_artifact(&mut sim, "p1", 1);
+        sim.run();
+        sim.promote(SHOP, "p1");
+        for clock in ["09:10", last_look] {
+            sim.now = at(clock);
+            Argo::healthy_since(at("09:10")).look(&mut sim, &[STAGING]);
+            sim.run();
+        }
+        // Argo CD hangs, and hours later the next one comes.
+        sim.preparation(STAGING, "p2", 2);
+        sim.now = at("15:00");
+        sim.run();
+        assert_eq!(sim.deployed(STAGING).as_deref(), Some("p2"));
+        let plan = sim.run();
+        if passes {
+            assert_eq!(sim.deployed(SHOP).as_deref(), Some("p1"), "{:?}", row(&plan, SHOP).verdicts);
+            continue;
+        }
+        assert_eq!(sim.deployed(SHOP), None);
+        assert_eq!(
+            upstream_says(&plan),
+            "staging/podinfo ran this change, and it was superseded at 2026-11-30T15:00:00Z; nobody saw it healthy after 2026-11-30T10:09:00Z, which is before its soak of 1h was over; it must run there again"
+        );
     }
 }
 

@@ -322,10 +322,16 @@ impl Sim {
         for (at, entry) in serving.status.history.iter_mut().enumerate() {
             let preparation = json!({"namespace": of.namespace, "name": entry.preparation_name});
             let before = history[at + 1..].iter().find(|e| e.promoted_time != entry.promoted_time);
+            let before = before.map(|e| match e.healthy_until {
+                Some(until) if e.ended_time == Some(entry.promoted_time) => {
+                    json!({"preparation": e.preparation_name, "digest": e.digest, "healthyUntil": until})
+                }
+                _ => json!({"preparation": e.preparation_name, "digest": e.digest}),
+            });
             let promotion = json!({
                 "order": order_says, "environment": entry.environment, "preparation": preparation,
                 "baseDigest": entry.base_digest, "promotedTime": entry.promoted_time,
-                "previous": before.map(|e| json!({"preparation": e.preparation_name, "digest": e.digest})),
+                "previous": before,
             });
             let bundle = self.sign(&of, "promotion", entry.digest, promotion);
             entry.promotion_record = Some(bundle);

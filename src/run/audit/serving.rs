@@ -106,6 +106,7 @@ impl Compared {
             ),
             ("endedTime", old.ended_time.is_none() || old.ended_time == new.ended_time),
             ("endedReason", old.ended_reason.is_none() || old.ended_reason == new.ended_reason),
+            ("healthyUntil", old.ended_time.is_none() || old.healthy_until == new.healthy_until),
             ("deploymentRecord", old.deployment_record.is_none() || new.deployment_record.is_some()),
         ];
         for (field, _) in fixed.iter().filter(|(_, same)| !same) {
@@ -172,6 +173,7 @@ mod tests {
             first_healthy_time: None,
             ended_time: None,
             ended_reason: None,
+            healthy_until: None,
             approval_record: None,
             promotion_record: Some(Digest::of(format!("{name} {minute}").as_bytes())),
             deployment_record: None,
