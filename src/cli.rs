@@ -184,6 +184,7 @@ Examples:
   expedite plan --at 2027-01-04T06:00:00Z              as of then
   expedite plan -o diff --color always | less -R       what changes inside the artifacts
   expedite plan -o markdown --base origin/main         what a pull request causes, for a comment on it
+  expedite plan --base origin/main --comment github    and the comment itself, in CI
   expedite plan --expect \"$FINGERPRINT\"                5 when the world has moved since that plan")]
     Plan(Plan),
 
@@ -380,12 +381,26 @@ pub struct Plan {
     /// Exit with 5, and the difference, when this is no longer the plan of that fingerprint
     #[arg(long, value_name = "FINGERPRINT", value_parser = Fingerprint::parse)]
     pub expect: Option<Fingerprint>,
+    /// In CI: keep one comment with the plan on the pull request (GITHUB_TOKEN, GITLAB_TOKEN or GITEA_TOKEN)
+    #[arg(long, value_name = "FORGE", value_enum)]
+    pub comment: Option<CommentOn>,
     /// Exit with 2 when there are changes
     #[arg(long)]
     pub detailed_exitcode: bool,
     /// Remove up to N Applications, once
     #[arg(long, value_name = "N")]
     pub allow_removals: Option<usize>,
+}
+
+/// The forge that holds the pull request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum CommentOn {
+    /// GitHub Actions.
+    Github,
+    /// GitLab CI/CD.
+    Gitlab,
+    /// Gitea or Forgejo Actions.
+    Gitea,
 }
 
 /// `completions`.

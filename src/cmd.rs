@@ -2,6 +2,7 @@
 
 mod approve;
 mod base;
+mod comment;
 mod completions;
 mod crds;
 mod diff;

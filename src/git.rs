@@ -14,7 +14,7 @@ pub mod transport;
 pub(crate) mod advance;
 mod clone;
 mod credentials;
-mod http;
+pub(crate) mod http;
 mod process;
 pub(crate) mod remote;
 mod ssh;

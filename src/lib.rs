@@ -32,6 +32,7 @@
 //! | [`compare`] | two artifacts' objects → what changes | – | where they came from |
 //! | [`crd`] | the words' types → what an API server must know of them | – | how objects are read, policy |
 //! | [`report`] | `Plan`, outcomes → text | the writer handed in | how it was done |
+//! | [`forge`] | a text, a CI's variables → one comment on a pull request | a forge's API (write) | plans |
 //! | [`run`] | all of the above, in order | what it calls | flags |
 //! | [`cli`], [`cmd`] | flags → settings → `run` → `report` | – | decisions |
 //!
@@ -126,6 +127,7 @@ pub mod attest;
 pub mod compare;
 pub mod crd;
 pub mod report;
+pub mod forge;
 pub mod run;
 pub mod cli;
 pub mod cmd;

@@ -38,12 +38,20 @@ const KNOWS_NOTHING_OF: &[(&str, &[&str])] = &[
         ],
     ),
     ("report", &["git", "load", "gates", "evidence", "decide", "render", "commit", "attest"]),
+    // A comment is a text.
+    (
+        "forge",
+        &[
+            "yaml", "settings", "load", "resolve", "gates", "evidence", "decide", "render", "commit",
+            "attest", "compare", "report",
+        ],
+    ),
     // What the command line looks like is nobody's business but the verbs'.
     (
         "cli",
         &[
             "yaml", "git", "load", "resolve", "gates", "evidence", "decide", "render", "commit", "attest",
-            "run",
+            "forge", "run",
         ],
     ),
 ];
@@ -77,7 +85,7 @@ const HOMES: &[(&str, &[&str])] = &[
     // Retry-After may be a date in the words of mail.
     ("jiff::", &["model/time.rs", "model/calendar.rs", "evidence/registry/retry.rs"]),
     ("git2::", &["git", "commit"]),
-    ("reqwest::", &["git", "evidence/registry", "attest"]),
+    ("reqwest::", &["git", "evidence/registry", "attest", "forge/http.rs"]),
     ("minijinja::", &["render", "gates"]),
     ("kube::", &["load/cluster"]),
 ];

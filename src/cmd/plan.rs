@@ -1,6 +1,7 @@
 //! `plan`: what `run` would do and why. Writes nothing anywhere.
 
 use crate::cli::{Common, Plan, PlanFormat};
+use crate::cmd::comment::Comment;
 use crate::cmd::setup::{Access, Opened, Outside};
 use crate::cmd::shown::{self, Shown};
 use crate::cmd::{base, key, one};
@@ -32,6 +33,7 @@ pub fn show(
     outside: &Outside,
     output: &mut Output,
 ) -> Result<bool, Vec<Failure>> {
+    let comment = args.comment.map(|on| Comment::new(on, common, outside)).transpose().map_err(one)?;
     let (opened, mut shown) = match &args.base {
         Some(reference) => base::shown(common, args, reference, outside, output)?,
         None => plain(common, args, outside, output)?,
@@ -40,7 +42,9 @@ pub fn show(
     let setup = opened.setup(Access::Read, args.allow_removals);
     let looks = match args.output {
         PlanFormat::Markdown | PlanFormat::Diff => true,
-        PlanFormat::Table | PlanFormat::Wide | PlanFormat::Json => output.style().summary.is_some(),
+        PlanFormat::Table | PlanFormat::Wide | PlanFormat::Json => {
+            output.style().summary.is_some() || comment.is_some()
+        }
     };
     if looks {
         output.progress("looking into the artifacts");
@@ -71,6 +75,9 @@ pub fn show(
     }
     if let Some(expected) = &args.expect {
         shown.expect(expected, output);
+    }
+    if let Some(comment) = comment {
+        comment.post(&view, output);
     }
     Ok(args.detailed_exitcode && !view.changes.is_empty())
 }

@@ -25,6 +25,7 @@ pub fn run(common: &Common, args: &Run, outside: &Outside, output: &mut Output) 
             output: format,
             base: None,
             expect: None,
+            comment: None,
             detailed_exitcode: false,
             allow_removals: args.allow_removals,
         };

@@ -5,7 +5,7 @@ use crate::git::credentials::{Authorization, Credentials};
 use crate::git::transport::{Stream, Timeouts, Wire};
 use crate::git::{Config, Environment};
 use git2::transport::Service;
-use reqwest::blocking::{Client, Response};
+use reqwest::blocking::{Client, ClientBuilder, Response};
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderName, HeaderValue, LOCATION};
 use reqwest::{Method, StatusCode};
 use std::io::{Read, Write};
@@ -342,14 +342,28 @@ fn client(
     environment: &Environment,
     timeouts: Timeouts,
 ) -> Result<Client, Failure> {
-    let wrong = |what: String, why: String| Failure::input("http-setting", why).of(what);
-    let mut builder = Client::builder()
+    let builder = builder(url, config, environment)?
         // Servers tell git from browsers by this.
         .user_agent(concat!("git/2.40.0 (expedite ", env!("CARGO_PKG_VERSION"), ")"))
-        .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(timeouts.connect)
-        .timeout(timeouts.silence)
-        .no_proxy();
+        .timeout(timeouts.silence);
+    builder.build().map_err(|e| {
+        let cause = std::error::Error::source(&e).map(ToString::to_string).unwrap_or_default();
+        Failure::new(Kind::Repository, "http-setting", format!("cannot prepare HTTP: {e} {cause}"))
+    })
+}
+
+/// The CA and proxy of git's configuration and the environment, for `url`; redirects are not followed.
+///
+/// # Errors
+/// A file or proxy that was configured cannot be used.
+pub(crate) fn builder(
+    url: &Url,
+    config: &Config,
+    environment: &Environment,
+) -> Result<ClientBuilder, Failure> {
+    let wrong = |what: String, why: String| Failure::input("http-setting", why).of(what);
+    let mut builder = Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
     let file = environment.path("GIT_SSL_CAINFO").map(|p| ("GIT_SSL_CAINFO", p));
     let file = file
         .or_else(|| {
@@ -371,10 +385,7 @@ fn client(
         let made = reqwest::Proxy::all(&proxy).map_err(|_| wrong(name, "it is no proxy's URL".to_owned()))?;
         builder = builder.proxy(made);
     }
-    builder.build().map_err(|e| {
-        let cause = std::error::Error::source(&e).map(ToString::to_string).unwrap_or_default();
-        Failure::new(Kind::Repository, "http-setting", format!("cannot prepare HTTP: {e} {cause}"))
-    })
+    Ok(builder)
 }
 
 /// The proxy for `url`: `http.proxy`, else the variables that curl reads, unless `no_proxy` names the

@@ -1,0 +1,347 @@
+//! Sends requests to a forge: tries, waits, size and redirects. What a comment is, is not known here.
+
+use crate::error::Failure;
+use crate::forge::Target;
+use crate::forge::api::{Call, Method};
+use crate::forge::pace::{self, Pace};
+use crate::git::{self, Environment, Secret};
+use reqwest::blocking::{Client as Inner, Response};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use std::io::Read as _;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use url::Url;
+
+/// How long and how often a forge is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Limits {
+    /// Tries of one request, the first included.
+    pub tries: u32,
+    /// The first pause, where the forge asks for none; each one after it is twice as long.
+    pub backoff: Duration,
+    /// All pauses together: a rate limit that asks for more is an error.
+    pub patience: Duration,
+    /// One answer, to its end.
+    pub answer: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self {
+            tries: 4,
+            backoff: Duration::from_millis(500),
+            patience: Duration::from_secs(180),
+            answer: Duration::from_secs(60),
+        }
+    }
+}
+
+/// A page of comments is read up to here: a hundred as long as GitLab takes them, with some escapes.
+const LARGEST: u64 = 128 << 20;
+
+/// How much of an error's body is read, and how much of its words is shown.
+const ERROR_BODY: u64 = 64 << 10;
+const SHOWN: usize = 300;
+
+/// Most redirects that are followed, on the same host.
+const REDIRECTS: usize = 3;
+
+/// A success.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// The request, as messages name it.
+    pub line: String,
+    /// The `Link` header.
+    pub link: Option<String>,
+    pub body: Vec<u8>,
+}
+
+/// No success.
+#[derive(Debug)]
+pub(super) enum Refused {
+    /// The token may not.
+    Denied(Failure),
+    /// What was to be changed is not there any more.
+    Gone(Failure),
+    /// Whether a comment was created is not known.
+    Unclear(Failure),
+    /// Anything else.
+    Failed(Failure),
+}
+
+/// An answer of whatever status.
+struct Raw {
+    status: u16,
+    headers: HeaderMap,
+    body: Vec<u8>,
+}
+
+impl Raw {
+    fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+pub(super) struct Client<'a> {
+    target: &'a Target,
+    token: Secret,
+    inner: Inner,
+    headers: HeaderMap,
+    limits: Limits,
+    /// Of the limit's patience.
+    left: Duration,
+}
+
+impl<'a> Client<'a> {
+    /// A client that sends the token to the target's API and nowhere else.
+    pub(super) fn new(
+        target: &'a Target,
+        token: &Secret,
+        environment: &Environment,
+        limits: &Limits,
+    ) -> Result<Self, Failure> {
+        let inner = git::http::builder(&target.api, &git::Config::default(), environment)?
+            .user_agent(concat!("expedite/", env!("CARGO_PKG_VERSION")))
+            .connect_timeout(Duration::from_secs(20).min(limits.answer))
+            .timeout(limits.answer)
+            .build()
+            .map_err(|e| target.failure("http-setting", format!("cannot prepare HTTP: {e}")))?;
+        let mut headers = HeaderMap::new();
+        for (name, value) in target.headers(&token.0) {
+            let mut value = HeaderValue::from_str(&value)
+                .map_err(|_| target.failure("token", "the token holds characters that no header may hold"))?;
+            value.set_sensitive(true);
+            headers.insert(HeaderName::from_static(name), value);
+        }
+        Ok(Self { target, token: token.clone(), inner, headers, limits: *limits, left: limits.patience })
+    }
+
+    /// Waits before looking again, longer each time.
+    pub(super) fn pause(&mut self, round: u32) {
+        let wait = self.backoff(round).min(self.left);
+        self.left -= wait;
+        std::thread::sleep(wait);
+    }
+
+    /// Sends a request until it is settled. A request that creates is sent again only where it was refused for
+    /// sure.
+    pub(super) fn send(&mut self, call: &Call) -> Result<Answer, Refused> {
+        let line = self.line(call);
+        let mut tried = 1;
+        loop {
+            let (failure, asked, unclear) = match self.once(call, &line) {
+                Ok(raw) => {
+                    let words = self.words(&raw);
+                    match pace::of(raw.status, |name| raw.header(name), &words, now()) {
+                        Pace::Settled => return self.settled(call, line, raw, &words),
+                        Pace::Refused(asked) => {
+                            (self.limited(&line, raw.status, asked, &words), asked, false)
+                        }
+                        Pace::Failed(asked) => (self.status(&line, raw.status, &words), asked, true),
+                    }
+                }
+                Err(Broken::Settled(failure)) => return Err(Refused::Failed(failure)),
+                Err(Broken::NotSent(failure)) => (failure, None, false),
+                Err(Broken::OnTheWay(failure)) => (failure, None, true),
+            };
+            if unclear && call.creates() {
+                return Err(Refused::Unclear(failure));
+            }
+            let wait = asked.unwrap_or_else(|| self.backoff(tried));
+            if tried >= self.limits.tries || wait > self.left {
+                return Err(Refused::Failed(failure));
+            }
+            self.left -= wait;
+            std::thread::sleep(wait);
+            tried += 1;
+        }
+    }
+
+    fn backoff(&self, tried: u32) -> Duration {
+        self.limits.backoff.saturating_mul(2_u32.saturating_pow(tried.saturating_sub(1).min(10)))
+    }
+
+    /// A request for a message: without the query.
+    fn line(&self, call: &Call) -> String {
+        let url = self.url(call);
+        format!("{} {}", method(call.method), shown(&url))
+    }
+
+    fn url(&self, call: &Call) -> Url {
+        let mut url = self.target.api.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(&call.path);
+        }
+        if !call.query.is_empty() {
+            url.query_pairs_mut().extend_pairs(&call.query);
+        }
+        url
+    }
+
+    fn once(&self, call: &Call, line: &str) -> Result<Raw, Broken> {
+        let mut url = self.url(call);
+        for _ in 0..=REDIRECTS {
+            let mut request =
+                self.inner.request(method(call.method), url.clone()).headers(self.headers.clone());
+            if let Some(body) = &call.body {
+                request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
+            }
+            let response = request.send().map_err(|e| {
+                let failure = self.unreachable(line, &e);
+                if e.is_connect() || e.is_builder() {
+                    Broken::NotSent(failure)
+                } else {
+                    Broken::OnTheWay(failure)
+                }
+            })?;
+            if !response.status().is_redirection() {
+                return self.read(line, response);
+            }
+            url = self.redirected(call, line, &url, &response).map_err(Broken::Settled)?;
+        }
+        Err(Broken::Settled(
+            self.target.failure("redirect", format!("{line}: the forge redirects in circles")),
+        ))
+    }
+
+    /// Where to go on: the token goes to the host that was named, and to no other.
+    fn redirected(&self, call: &Call, line: &str, from: &Url, response: &Response) -> Result<Url, Failure> {
+        let status = response.status().as_u16();
+        let to =
+            response.headers().get("location").and_then(|l| l.to_str().ok()).and_then(|l| from.join(l).ok());
+        let refused = |why: String| self.target.failure("redirect", format!("{line}: HTTP {status}: {why}"));
+        let Some(to) = to else { return Err(refused("it redirects to no valid place".to_owned())) };
+        if to.origin() != from.origin() {
+            let why = format!("it redirects to another host, {}, where the token is not sent", shown(&to));
+            return Err(refused(why));
+        }
+        if call.method != Method::Get && !matches!(status, 307 | 308) {
+            return Err(refused(format!("it redirects to {}", shown(&to))));
+        }
+        Ok(to)
+    }
+
+    fn read(&self, line: &str, mut response: Response) -> Result<Raw, Broken> {
+        let success = response.status().is_success();
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let cap = if success { LARGEST } else { ERROR_BODY };
+        let mut body = Vec::new();
+        let read = response.by_ref().take(cap + 1).read_to_end(&mut body);
+        match read {
+            Ok(length) if success && length as u64 > cap => {
+                let cause = format!("{line}: the answer is longer than {cap} bytes");
+                Err(Broken::Settled(self.target.failure("too-long", cause)))
+            }
+            Err(error) if success => {
+                let cause = format!("{line}: the answer broke off: {error}");
+                Err(Broken::OnTheWay(self.target.failure("unreachable", cause)))
+            }
+            // What cannot be read of an error is not shown.
+            Ok(_) | Err(_) => Ok(Raw { status, headers, body }),
+        }
+    }
+
+    fn settled(&self, call: &Call, line: String, raw: Raw, words: &str) -> Result<Answer, Refused> {
+        let status = raw.status;
+        if (200..300).contains(&status) {
+            let link = raw.header("link").map(str::to_owned);
+            return Ok(Answer { line, link, body: raw.body });
+        }
+        let failure = self.status(&line, status, words);
+        Err(match status {
+            404 | 410 if call.may_be_gone() => Refused::Gone(failure),
+            401 => {
+                let variable = self.target.forge().token_variable();
+                Refused::Failed(
+                    failure.hint(format!("the token in {variable} is not accepted: it may have expired")),
+                )
+            }
+            403 => Refused::Denied(self.target.forge_hint(failure)),
+            404 => {
+                Refused::Failed(failure.hint("there is no such pull request, or the token may not see it"))
+            }
+            _ => Refused::Failed(failure),
+        })
+    }
+
+    fn status(&self, line: &str, status: u16, words: &str) -> Failure {
+        let words = if words.is_empty() { String::new() } else { format!(": {words}") };
+        self.target.failure("http-status", format!("{line}: HTTP {status}{words}"))
+    }
+
+    fn limited(&self, line: &str, status: u16, asked: Option<Duration>, words: &str) -> Failure {
+        let failure = self.status(line, status, words);
+        let asks = match asked {
+            Some(asked) => format!("the forge asks to wait {} s", asked.as_secs()),
+            None => "the forge limits how often it is asked".to_owned(),
+        };
+        failure.hint(format!("{asks}; run it again later"))
+    }
+
+    /// What an error says, in one line and without the token.
+    fn words(&self, raw: &Raw) -> String {
+        if (200..300).contains(&raw.status) {
+            return String::new();
+        }
+        let text = String::from_utf8_lossy(&raw.body);
+        if text.trim_start().starts_with('<') {
+            return String::new();
+        }
+        let json: Option<serde_json::Value> = serde_json::from_str(&text).ok();
+        let said = json.as_ref().and_then(|json| json.get("message").or_else(|| json.get("error")));
+        let text = match said {
+            Some(serde_json::Value::String(said)) => said.clone(),
+            Some(other) => other.to_string(),
+            None => text.trim().to_owned(),
+        };
+        text.replace(&self.token.0, "***").chars().take(SHOWN).collect()
+    }
+
+    /// What went wrong on the way, with every cause.
+    fn unreachable(&self, line: &str, error: &reqwest::Error) -> Failure {
+        let mut words = Vec::new();
+        let mut cause = std::error::Error::source(error);
+        while let Some(inner) = cause {
+            words.push(inner.to_string());
+            cause = inner.source();
+        }
+        let what = if error.is_timeout() { "no answer in time" } else { "no answer" };
+        words.insert(0, format!("{line}: {what}"));
+        let words = words.join(": ");
+        let failure = self.target.failure("unreachable", words.clone());
+        if words.contains("certificate") || words.contains("UnknownIssuer") {
+            return failure.hint("for a private CA, name its file with SSL_CERT_FILE");
+        }
+        failure
+    }
+}
+
+/// A request without an answer.
+enum Broken {
+    /// Another try would not help.
+    Settled(Failure),
+    /// The forge never got it.
+    NotSent(Failure),
+    /// It may have.
+    OnTheWay(Failure),
+}
+
+fn method(method: Method) -> reqwest::Method {
+    match method {
+        Method::Get => reqwest::Method::GET,
+        Method::Post => reqwest::Method::POST,
+        Method::Put => reqwest::Method::PUT,
+        Method::Patch => reqwest::Method::PATCH,
+        Method::Delete => reqwest::Method::DELETE,
+    }
+}
+
+/// A URL for a message.
+fn shown(url: &Url) -> String {
+    let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
+    format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
+}
+
+/// Seconds since 1970: rate limits end at an instant of the real clock.
+fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs()).unwrap_or_default()
+}

@@ -1,0 +1,83 @@
+//! Which comments are ours. Pure.
+
+use crate::forge::api::Comment;
+use sha2::{Digest as _, Sha256};
+use std::fmt::Write as _;
+
+/// The first line of every comment of the pipeline that `identity` stands for: whatever tells it from the other
+/// pipelines of the same repository. Nobody sees it on the page.
+///
+/// ```
+/// use expedite::forge::marker;
+/// assert_eq!(marker("prod"), "<!-- expedite:comment 6754af9632a2745e -->");
+/// assert_ne!(marker("prod"), marker("test"));
+/// ```
+#[must_use]
+pub fn marker(identity: &str) -> String {
+    let hash = Sha256::digest(identity.as_bytes());
+    let hex = hash.iter().take(8).fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    });
+    format!("<!-- expedite:comment {hex} -->")
+}
+
+/// Whose comments are ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Own {
+    /// Those of this user.
+    User(i64),
+    /// Those of a bot: which one, the token may not ask. No person is one.
+    Bot,
+}
+
+impl Own {
+    pub(super) fn wrote(self, comment: &Comment) -> bool {
+        match self {
+            Self::User(id) => comment.author.as_ref().is_some_and(|author| author.id == id),
+            Self::Bot => comment.author.as_ref().is_some_and(|author| author.is_bot),
+        }
+    }
+}
+
+/// Whether a comment begins with the marker. A quote does not: it begins with `>`.
+pub(super) fn is_marked(comment: &Comment, marker: &str) -> bool {
+    comment.body.trim_start().starts_with(marker)
+}
+
+/// Whether two texts are the same, but for what forges change on their own: line ends, and white space around.
+pub(super) fn same(found: &str, wanted: &str) -> bool {
+    let lines = |text: &str| text.trim().replace("\r\n", "\n");
+    lines(found) == lines(wanted)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use crate::forge::api::Author;
+
+    fn comment(id: i64, is_bot: bool, body: &str) -> Comment {
+        Comment { id: 1, body: body.into(), author: Some(Author { id, is_bot }), page: None }
+    }
+
+    #[test]
+    fn a_quote_is_not_ours_and_nor_is_a_copy() {
+        let mark = marker("a");
+        let ours = comment(7, true, &format!("{mark}\r\ntext"));
+        let quote = comment(7, false, &format!("> {mark}\n> text\n\nwhat does it mean?"));
+        let copy = comment(8, false, &format!("{mark}\ntext"));
+        assert!(is_marked(&ours, &mark) && !is_marked(&quote, &mark) && is_marked(&copy, &mark));
+        assert!(!is_marked(&ours, &marker("b")));
+        assert!(Own::User(7).wrote(&ours) && !Own::User(7).wrote(&copy));
+        assert!(Own::Bot.wrote(&ours) && !Own::Bot.wrote(&copy));
+        let ghost = Comment { author: None, ..ours };
+        assert!(!Own::User(7).wrote(&ghost) && !Own::Bot.wrote(&ghost));
+    }
+
+    #[test]
+    fn line_ends_are_no_change() {
+        assert!(same("a\r\nb", "a\nb\n"));
+        assert!(!same("a\nb", "a\n\nb"));
+    }
+}
