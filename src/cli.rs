@@ -195,6 +195,7 @@ Examples:
   expedite run --from ./objects --repo ../gitops.git --key job.key
   expedite run --check                                 say no (5) to files that were edited by hand, and show how
   expedite run --check --dry-run                       the same for a pull request: nothing is written
+  expedite run --from-cluster --write-status           kubectl get servings shows what is in git
   expedite run --allow-removals 12                     once, after reading the list that stopped it")]
     Run(Run),
 
@@ -468,6 +469,9 @@ pub struct Run {
     /// Remove up to N Applications, once
     #[arg(long, value_name = "N")]
     pub allow_removals: Option<usize>,
+    /// After the push, write the status of Servings, and Events, to the clusters that Orders come from
+    #[arg(long)]
+    pub write_status: bool,
 }
 
 /// How a table is printed.

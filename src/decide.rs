@@ -166,7 +166,7 @@ fn warnings(
     if let (Some(before), ServingPlan::Write(state)) = (before, serving)
         && !matches!(decision, Decision::Promote(_))
         && let Some(now) = &state.status.deployed_vulnerabilities
-        && let Some(risen) = gates::rescan::risen(&before.counts(), &now.counts())
+        && let Some(risen) = now.counts().risen_since(&before.counts())
     {
         let cause =
             format!("vulnerabilities of what is deployed rose by the scan of {}: {risen}", now.scanned_time);

@@ -33,6 +33,7 @@
 //! | [`crd`] | the words' types → what an API server must know of them | – | how objects are read, policy |
 //! | [`report`] | `Plan`, outcomes → text | the writer handed in | how it was done |
 //! | [`forge`] | a text, a CI's variables → one comment on a pull request | a forge's API (write) | plans |
+//! | [`notify`] | Servings in git, what a cluster says of them → status and Events | API servers (write) | why it was decided |
 //! | [`run`] | all of the above, in order | what it calls | flags |
 //! | [`cli`], [`cmd`] | flags → settings → `run` → `report` | – | decisions |
 //!
@@ -128,6 +129,7 @@ pub mod compare;
 pub mod crd;
 pub mod report;
 pub mod forge;
+pub mod notify;
 pub mod run;
 pub mod cli;
 pub mod cmd;

@@ -12,6 +12,7 @@ pub mod records;
 pub mod rehearse;
 pub mod seal;
 pub mod signing;
+pub mod tell;
 pub mod verify;
 
 use crate::attest::key::Signer;
@@ -34,6 +35,7 @@ use crate::model::kitchen::{KitchenSpec, Role};
 use crate::model::plan::Plan;
 use crate::model::time::{Span, Time};
 use crate::model::world::{GitOps, World};
+use crate::notify::{Outcome as Notified, Teller};
 use crate::render::{self, Rendered};
 use crate::resolve::{self, Case};
 use attach::Attaching;
@@ -42,6 +44,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
+use tell::Listed;
 
 /// Where objects are read.
 #[derive(Debug, Clone)]
@@ -142,6 +145,8 @@ pub struct Decided {
     pub plan: Plan,
     /// The files it means.
     pub rendered: Rendered,
+    /// What Servings in clusters say: for what is told them, and for nothing that is decided.
+    pub listed: Listed,
 }
 
 /// What was read, before anything is decided.
@@ -152,6 +157,8 @@ pub struct Read {
     pub gitops: GitOps,
     /// What the sources hold.
     pub world: World,
+    /// What Servings in clusters say.
+    pub listed: Listed,
 }
 
 /// Reads the repository and the sources; asks no registry.
@@ -163,8 +170,8 @@ pub fn read(setup: &Setup<'_>, progress: &mut dyn FnMut(&str)) -> Result<Read, F
     let snapshot = setup.repository.snapshot(setup.branch)?;
     let gitops = load::gitops(&snapshot, snapshot.head.clone());
     progress("reading objects");
-    let world = world(setup, &snapshot, progress);
-    Ok(Read { snapshot, gitops, world })
+    let (world, listed) = world(setup, &snapshot, progress);
+    Ok(Read { snapshot, gitops, world, listed })
 }
 
 /// Evidence that this run has read already: bytes under a digest do not change between two tries.
@@ -198,7 +205,7 @@ fn decide_on(
     known: &mut Known,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Decided, Failure> {
-    let Read { snapshot, mut gitops, world } = read;
+    let Read { snapshot, mut gitops, world, listed } = read;
     let mut cases = resolve::cases(&world, &gitops, &setup.argocd_namespace);
     let ring = KeyRing::read(world.kitchen.as_ref().map_or(&KitchenSpec::default(), |k| &k.object.spec));
     let context = Context {
@@ -233,10 +240,10 @@ fn decide_on(
         }
     }
     without_clashes(&snapshot, &plan, &mut rendered)?;
-    Ok(Decided { snapshot, world, gitops, cases, context, facts, plan, rendered })
+    Ok(Decided { snapshot, world, gitops, cases, context, facts, plan, rendered, listed })
 }
 
-fn world(setup: &Setup<'_>, snapshot: &Snapshot, progress: &mut dyn FnMut(&str)) -> World {
+fn world(setup: &Setup<'_>, snapshot: &Snapshot, progress: &mut dyn FnMut(&str)) -> (World, Listed) {
     let opened: Vec<Open> = setup.sources.iter().map(|source| Open::new(source, setup, progress)).collect();
     let inputs: Vec<Input<'_>> = setup
         .sources
@@ -268,7 +275,11 @@ fn world(setup: &Setup<'_>, snapshot: &Snapshot, progress: &mut dyn FnMut(&str))
         Open::Folder(_) | Open::Commit(_) | Open::Repository => None,
     });
     let observed: Vec<Observed> = dump.into_iter().chain(live).collect();
-    load::world(&inputs, &observed)
+    let listed = setup.sources.iter().zip(&opened).filter_map(|(source, opened)| match opened {
+        Open::Cluster(fetched) => Some((source.name.clone(), fetched.servings().clone())),
+        Open::Folder(_) | Open::Commit(_) | Open::Repository => None,
+    });
+    (load::world(&inputs, &observed), listed.collect())
 }
 
 /// A source, ready to be read.
@@ -366,6 +377,8 @@ pub struct Ran {
     pub decided: Decided,
     /// The commit it made; `None`: nothing had to change.
     pub commit: Option<CommitId>,
+    /// What became of telling the clusters.
+    pub notified: Vec<Notified>,
 }
 
 /// How a run writes.
@@ -376,9 +389,11 @@ pub struct Writing<'a> {
     pub tries: u32,
     /// Hand edits of our files are refused instead of restored (`--check`).
     pub check: bool,
+    /// Who tells clusters what is in git (`--write-status`); nobody where nobody asked for it.
+    pub tellers: Vec<Teller>,
 }
 
-/// Reads, decides, renders, commits, pushes and attaches; on a branch that moved it begins again. What could
+/// Reads, decides, renders, commits, pushes, attaches and tells; on a branch that moved it begins again. What could
 /// not be attached is an error of its Order in the plan: the commit stands, and the next run tries again.
 ///
 /// # Errors
@@ -425,7 +440,8 @@ pub fn run(
         }
         attaching.finish(&mut decided);
         decided.plan.notices.extend(setup.signer.and_then(|s| signing::untrusted(s.public_key(), &decided)));
-        return Ok(Ran { decided, commit });
+        let notified = tell::tell(setup, &writing.tellers, &mut decided, progress);
+        return Ok(Ran { decided, commit, notified });
     }
     Err((problems::kept_moving(setup.repository, writing.tries), None))
 }

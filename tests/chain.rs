@@ -247,7 +247,7 @@ impl Chain {
             explained: None,
             rescan: expedite::model::time::Span::of_seconds(86_400),
         };
-        let writing = Writing { identity: &identity, tries: 3, check: false };
+        let writing = Writing { identity: &identity, tries: 3, check: false, tellers: Vec::new() };
         run::run(&setup, &writing, &mut |_| {}).map_err(|(failure, _)| failure)
     }
 

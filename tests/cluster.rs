@@ -25,6 +25,10 @@ mod deploy;
 mod lists;
 #[path = "cluster/served.rs"]
 mod served;
+#[path = "cluster/status.rs"]
+mod status;
+#[path = "cluster/telling.rs"]
+mod telling;
 
 use expedite::git::Environment;
 use expedite::load::cluster::connect::{Access, SERVICE_ACCOUNT};

@@ -46,6 +46,13 @@ const KNOWS_NOTHING_OF: &[(&str, &[&str])] = &[
             "attest", "compare", "report",
         ],
     ),
+    (
+        "notify",
+        &[
+            "files", "yaml", "settings", "git", "resolve", "gates", "evidence", "decide", "render", "commit",
+            "attest", "compare",
+        ],
+    ),
     // What the command line looks like is nobody's business but the verbs'.
     (
         "cli",
@@ -87,7 +94,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("git2::", &["git", "commit"]),
     ("reqwest::", &["git", "evidence/registry", "attest", "forge/http.rs"]),
     ("minijinja::", &["render", "gates"]),
-    ("kube::", &["load/cluster"]),
+    ("kube::", &["load/cluster", "notify"]),
 ];
 
 /// One source file: its room, its path below `src/` and its text without comments, strings and tests.

@@ -104,7 +104,7 @@ impl Installation {
             explained: None,
             rescan: Span::of_seconds(86_400),
         };
-        let writing = Writing { identity: &self.identity, tries: 1, check: false };
+        let writing = Writing { identity: &self.identity, tries: 1, check: false, tellers: Vec::new() };
         let ran = run::run(&setup, &writing, &mut |_| {}).unwrap_or_else(|(failure, _)| panic!("{failure}"));
         let problems: Vec<String> = ran.decided.plan.problems.iter().map(ToString::to_string).collect();
         assert_eq!(problems, Vec::<String>::new());

@@ -68,7 +68,7 @@ impl Fleet {
             explained: None,
             rescan: Span::of_seconds(86_400),
         };
-        let writing = Writing { identity: &identity, tries: 1, check: false };
+        let writing = Writing { identity: &identity, tries: 1, check: false, tellers: Vec::new() };
         let ran = run::run(&setup, &writing, &mut |_| {}).unwrap_or_else(|(failure, _)| panic!("{failure}"));
         let took = start.elapsed();
         let rows = &ran.decided.plan.rows;

@@ -149,7 +149,7 @@ impl Fleet {
             explained: None,
             rescan: expedite::model::time::Span::of_seconds(86_400),
         };
-        let writing = Writing { identity: &identity, tries: 1, check: false };
+        let writing = Writing { identity: &identity, tries: 1, check: false, tellers: Vec::new() };
         let ran = run::run(&setup, &writing, &mut |_| {}).unwrap_or_else(|(failure, _)| panic!("{failure}"));
         assert_eq!(ran.commit, None, "nothing is left to do");
         start.elapsed()

@@ -5,7 +5,8 @@ use crate::cmd::setup::{Access, Opened, Outside};
 use crate::cmd::shown::{self, Shown};
 use crate::cmd::{get, one, plan};
 use crate::error::{Failure, Kind};
-use crate::report::view::Written;
+use crate::notify::Outcome;
+use crate::report::view::{Written, counted};
 use crate::report::{self, Output, json_v1};
 use crate::run::{self, Decided, Ran, Writing};
 
@@ -20,6 +21,10 @@ pub fn run(common: &Common, args: &Run, outside: &Outside, output: &mut Output) 
             TableFormat::Wide => PlanFormat::Wide,
             TableFormat::Json => PlanFormat::Json,
         };
+        if args.write_status {
+            // What a run would refuse, its dry run refuses.
+            Opened::new(common, outside, Access::Read)?.tellers()?;
+        }
         let check = args.check;
         let args = Plan {
             output: format,
@@ -32,19 +37,22 @@ pub fn run(common: &Common, args: &Run, outside: &Outside, output: &mut Output) 
         return plan::show(common, &args, check, outside, output).map(|_| ());
     }
     let mut opened = Opened::new(common, outside, Access::Write)?;
+    let tellers = if args.write_status { opened.tellers()? } else { Vec::new() };
     opened.read_signer(common, outside).map_err(one)?;
     let setup = opened.setup(Access::Write, args.allow_removals);
     let identity = opened.identity().map_err(one)?;
-    let writing = Writing { identity: &identity, tries: opened.settings.limits.max_tries, check: args.check };
+    let writing =
+        Writing { identity: &identity, tries: opened.settings.limits.max_tries, check: args.check, tellers };
     let ran = run::run(&setup, &writing, &mut |text| output.progress(text));
     shown::details(&opened, output);
     match ran {
-        Ok(Ran { decided, commit }) => {
+        Ok(Ran { decided, commit, notified }) => {
             let written = match commit {
                 Some(id) => Written::Commit { id, place: opened.place() },
                 None => Written::Nothing,
             };
             print(decided, written, args.output, &opened, output);
+            notified.iter().for_each(|outcome| told(outcome, output));
             Ok(())
         }
         Err((failure, None)) => Err(one(failure)),
@@ -54,6 +62,22 @@ pub fn run(common: &Common, args: &Run, outside: &Outside, output: &mut Output) 
             print(*decided, Written::Stopped, args.output, &opened, output);
             if told { Ok(()) } else { Err(one(failure)) }
         }
+    }
+}
+
+/// What clusters were told; failures are among those of the plan.
+fn told(outcome: &Outcome, output: &mut Output) {
+    for line in &outcome.lines {
+        output.detail(&format!("{}: {line}", outcome.cluster));
+    }
+    let statuses = counted(outcome.statuses, "status", "statuses");
+    let events = counted(outcome.events, "Event", "Events");
+    let wrote: Vec<String> = [(outcome.statuses, statuses), (outcome.events, events)]
+        .into_iter()
+        .filter_map(|(count, text)| (count > 0).then_some(text))
+        .collect();
+    if !wrote.is_empty() {
+        output.note(&format!("{}: wrote {}", outcome.cluster, wrote.join(" and ")));
     }
 }
 

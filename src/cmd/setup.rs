@@ -18,8 +18,10 @@ use crate::load::cluster::connect as cluster;
 use crate::load::cluster::{Cluster, Selection, snapshot};
 use crate::load::folder::Folder;
 use crate::model::id::{OrderName, OrderRef};
+use crate::model::kind;
 use crate::model::scope::{Scope, Shard};
 use crate::model::time::Time;
+use crate::notify::Teller;
 use crate::resolve::Case;
 use crate::run::{Setup, Source, SourcePlace};
 use crate::settings::{self, FilePath, Location, Settings};
@@ -241,6 +243,31 @@ impl Opened {
             }
         }
         parts
+    }
+
+    /// Who may write to the clusters among the sources (`run --write-status`).
+    ///
+    /// # Errors
+    /// None of them lists Servings, or one gives Orders and no Servings: nothing that was asked for is passed over.
+    pub fn tellers(&self) -> Result<Vec<Teller>, Vec<Failure>> {
+        let wrong = |cause: String| Failure::new(Kind::Usage, "no-cluster", cause).of("--write-status");
+        let mut tellers = Vec::new();
+        let mut failures = Vec::new();
+        for source in &self.sources {
+            let SourcePlace::Cluster(cluster) = &source.place else { continue };
+            if cluster.lists(kind::Kind::Serving) {
+                tellers.push(Teller::new(source.name.clone(), cluster.connection().clone()));
+            } else if cluster.lists(kind::Kind::Order) {
+                let cause = format!("{} gives Orders, and its Servings are not listed", cluster.name());
+                failures.push(wrong(cause).hint("add Serving to the kinds of that source"));
+            }
+        }
+        if tellers.is_empty() && failures.is_empty() {
+            let cause = "no source is a cluster with Servings".to_owned();
+            failures
+                .push(wrong(cause).hint("give --from-cluster, or name a cluster in the settings' sources"));
+        }
+        if failures.is_empty() { Ok(tellers) } else { Err(failures) }
     }
 
     /// Folders and files on disk that objects are read from.

@@ -40,33 +40,6 @@ pub fn newest(facts: &Facts, artifact: &Artifact, now: Time) -> Option<DeployedV
     })
 }
 
-/// What rose between two scans of one artifact, for a warning.
-///
-/// ```
-/// use expedite::gates::rescan::risen;
-/// use expedite::model::evidence::Counts;
-/// let old = Counts { critical: 0, high: 3, ..Counts::default() };
-/// let new = Counts { critical: 2, high: 1, ..Counts::default() };
-/// assert_eq!(risen(&old, &new).as_deref(), Some("critical from 0 to 2"));
-/// assert_eq!(risen(&new, &new), None);
-/// ```
-#[must_use]
-pub fn risen(old: &crate::model::evidence::Counts, new: &crate::model::evidence::Counts) -> Option<String> {
-    let rows = [
-        ("critical", old.critical, new.critical),
-        ("high", old.high, new.high),
-        ("medium", old.medium, new.medium),
-        ("low", old.low, new.low),
-        ("without a rating", old.unknown, new.unknown),
-    ];
-    let risen: Vec<String> = rows
-        .into_iter()
-        .filter(|(_, old, new)| new > old)
-        .map(|(word, old, new)| format!("{word} from {old} to {new}"))
-        .collect();
-    (!risen.is_empty()).then(|| risen.join(", "))
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]

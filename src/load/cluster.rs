@@ -4,10 +4,12 @@
 //! wherever it is read. Nothing is decided about an object here. Secrets are never asked for, nothing is
 //! written, and one list that could not be read to its end makes the source incomplete.
 
+pub mod ask;
 pub mod connect;
 mod kept;
 mod list;
 pub mod snapshot;
+pub mod told;
 
 use crate::files::{Entry, EntryKind, Files, Unreadable};
 use crate::load::observed::Observed;
@@ -20,6 +22,7 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
+use told::{Servings, Told};
 
 /// In the order in which they are listed: what could hold a promotion comes last, so that nothing of it is
 /// older than what it is about.
@@ -71,6 +74,18 @@ impl Cluster {
         &self.connection.name
     }
 
+    /// By which it is asked.
+    #[must_use]
+    pub fn connection(&self) -> &Connection {
+        &self.connection
+    }
+
+    /// Whether it lists objects of this kind, where it has them.
+    #[must_use]
+    pub fn lists(&self, kind: Kind) -> bool {
+        self.selection.kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind))
+    }
+
     /// Lists everything, page by page. What cannot be read is in [`Fetched`], too.
     #[must_use]
     pub fn fetch(&self, runtime: &tokio::runtime::Runtime) -> Fetched {
@@ -116,6 +131,7 @@ impl Cluster {
                     "does not serve {}.{GROUP} in v1alpha1; are the CustomResourceDefinitions installed?",
                     kind.plural()
                 )),
+                Some(Missing::Kind) if kind == Kind::Serving => fetched.servings.undefined = true,
                 Some(Missing::Kind) | None => {}
             }
         }
@@ -131,10 +147,16 @@ pub struct Fetched {
     lost: Vec<Unreadable>,
     /// `None`: nobody asked, or the cluster has no Argo CD.
     applications: Option<Result<Vec<Value>, String>>,
+    servings: Servings,
 }
 
 impl Fetched {
     fn keep(&mut self, kind: Kind, item: Value) {
+        if kind == Kind::Serving
+            && let Some((order, told)) = Told::of(&item)
+        {
+            self.servings.told.insert(order, told);
+        }
         let object = kept::object(kind, item);
         let text = |key: &str| object.pointer(key).and_then(Value::as_str).map(segment);
         let name = text("/metadata/name").unwrap_or_else(|| "unnamed".to_owned());
@@ -177,6 +199,12 @@ impl Fetched {
     #[must_use]
     pub fn applications(&self) -> Option<&[Value]> {
         self.applications.as_ref()?.as_ref().ok().map(Vec::as_slice)
+    }
+
+    /// What its Servings say now, for whoever writes them.
+    #[must_use]
+    pub fn servings(&self) -> &Servings {
+        &self.servings
     }
 
     /// Why it is not whole, where it is not.

@@ -193,6 +193,34 @@ pub struct Counts {
     pub unknown: u64,
 }
 
+impl Counts {
+    /// What rose since an earlier scan of the same artifact, for a warning; `None`: nothing did.
+    ///
+    /// ```
+    /// use expedite::model::evidence::Counts;
+    /// let old = Counts { critical: 0, high: 3, ..Counts::default() };
+    /// let new = Counts { critical: 2, high: 1, ..Counts::default() };
+    /// assert_eq!(new.risen_since(&old).as_deref(), Some("critical from 0 to 2"));
+    /// assert_eq!(new.risen_since(&new), None);
+    /// ```
+    #[must_use]
+    pub fn risen_since(&self, old: &Self) -> Option<String> {
+        let rows = [
+            ("critical", old.critical, self.critical),
+            ("high", old.high, self.high),
+            ("medium", old.medium, self.medium),
+            ("low", old.low, self.low),
+            ("without a rating", old.unknown, self.unknown),
+        ];
+        let risen: Vec<String> = rows
+            .into_iter()
+            .filter(|(_, old, new)| new > old)
+            .map(|(word, old, new)| format!("{word} from {old} to {new}"))
+            .collect();
+        (!risen.is_empty()).then(|| risen.join(", "))
+    }
+}
+
 /// The newest signed scan of one scanner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScanProof {

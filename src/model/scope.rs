@@ -79,14 +79,32 @@ impl Shard {
         Self::new(number(index)?, number(count)?)
     }
 
-    /// Whether this Order is in it: the first eight bytes of SHA-256 over `<namespace>/<order>`, as a
-    /// big-endian number, modulo the count.
+    /// Whether this Order is in it, by the first eight bytes of SHA-256 over `<namespace>/<order>` as a
+    /// big-endian number. Where a fleet goes from N parts to N + 1, one Order in N + 1 moves, and into the new
+    /// part only.
     #[must_use]
     pub fn admits(self, order: &OrderRef) -> bool {
-        let hash = Sha256::digest(format!("{}/{}", order.namespace, order.name).as_bytes());
-        let number = hash.iter().take(8).fold(0_u64, |n, byte| n << 8 | u64::from(*byte));
-        number % u64::from(self.count) == u64::from(self.index)
+        part(number(order), self.count) == self.index
     }
+}
+
+fn number(order: &OrderRef) -> u64 {
+    let hash = Sha256::digest(format!("{}/{}", order.namespace, order.name).as_bytes());
+    hash.iter().take(8).fold(0, |n, byte| n << 8 | u64::from(*byte))
+}
+
+/// The part of `count` that `number` is in, by jump consistent hashing (Lamping and Veach, 2014): the number
+/// seeds a row of dice, each of which says with how many parts it would move next, and into which.
+fn part(number: u64, count: u32) -> u32 {
+    let (mut seed, mut here, mut next) = (number, 0, 0_u64);
+    while next < u64::from(count) {
+        here = next;
+        seed = seed.wrapping_mul(2_862_933_555_777_941_757).wrapping_add(1);
+        // floor((here + 1) / die), the die being one of 2^31 steps in (0, 1]: in whole numbers, so that
+        // every machine comes to the same.
+        next = (here + 1) * (1 << 31) / ((seed >> 33) + 1);
+    }
+    u32::try_from(here).unwrap_or(u32::MAX)
 }
 
 impl fmt::Display for Shard {
@@ -253,13 +271,33 @@ mod tests {
 
     #[test]
     fn a_shard_is_the_same_everywhere() {
-        // SHA-256("shop/podinfo") begins with these eight bytes; the division is done by hand.
-        let order = OrderRef::parse("shop/podinfo").unwrap();
-        let hash = hex::encode(&Sha256::digest(b"shop/podinfo")[..8]);
-        let number = u64::from_str_radix(&hash, 16).unwrap();
-        let index = u32::try_from(number % 5).unwrap();
-        assert!(Shard::new(index, 5).unwrap().admits(&order));
-        assert!(!Shard::new((index + 1) % 5, 5).unwrap().admits(&order));
+        // Worked out beside this code, from SHA-256 and the paper's arithmetic in Python's whole numbers.
+        for (order, of_4, of_5, of_100) in
+            [("shop/podinfo", 2, 2, 48), ("shop/cart", 1, 1, 40), ("team/mailer", 0, 4, 72)]
+        {
+            let order = OrderRef::parse(order).unwrap();
+            for (count, index) in [(4, of_4), (5, of_5), (100, of_100)] {
+                assert!(Shard::new(index, count).unwrap().admits(&order), "{order}: {index}/{count}");
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn one_more_shard_takes_its_share_and_moves_nothing_else(count in 1_u32..64, seed in 0_u32..1000) {
+            let (mut moved, all) = (0, 400);
+            for n in 0..all {
+                let order = OrderRef::parse(&format!("team-{seed}/order-{n}")).unwrap();
+                let (before, after) = (part(number(&order), count), part(number(&order), count + 1));
+                if before != after {
+                    proptest::prop_assert_eq!(after, count, "an Order moves into the new shard only");
+                    moved += 1;
+                }
+            }
+            // Its share, with eight standard deviations of room.
+            let share = f64::from(all) / f64::from(count + 1);
+            proptest::prop_assert!(f64::from(moved) < share + 8.0 * share.sqrt(), "{} of {} moved", moved, all);
+        }
     }
 
     #[test]

@@ -97,7 +97,7 @@ fn ring(setup: &Setup<'_>, progress: &mut dyn FnMut(&str)) -> Result<KeyRing, Fa
             | SourcePlace::Snapshot(_) => {}
         }
     }
-    let world = super::world(&now, &snapshot, progress);
+    let (world, _) = super::world(&now, &snapshot, progress);
     if world.kitchen.is_none()
         && let Some(problem) = world.problems.iter().find(|p| p.holds == Holds::Everything)
     {

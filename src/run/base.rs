@@ -65,7 +65,7 @@ pub fn decide(
         Trusted::of(&start.world)
     } else {
         setup.sources = at(&on_disk, change, tip)?;
-        Trusted::of(&world(setup, &trusted, progress))
+        Trusted::of(&world(setup, &trusted, progress).0)
     };
     let weakened = weakened(&start.world, &here.world);
     kitchen.put_into(&mut here.world);
@@ -79,8 +79,8 @@ pub fn decide(
 
 fn read(setup: &Setup<'_>, snapshot: Snapshot, progress: &mut dyn FnMut(&str)) -> Read {
     let gitops = load::gitops(&snapshot, snapshot.head.clone());
-    let world = world(setup, &snapshot, progress);
-    Read { snapshot, gitops, world }
+    let (world, listed) = world(setup, &snapshot, progress);
+    Read { snapshot, gitops, world, listed }
 }
 
 /// The sources as they are at a commit; one outside of the checkout is no part of the change.

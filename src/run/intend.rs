@@ -47,7 +47,7 @@ pub fn intend(
     asking: &Asking<'_>,
 ) -> Result<Intended, Failure> {
     for attempt in 1..=asking.tries.max(1) {
-        let Read { snapshot, gitops, world } = read(setup, &mut |_| {})?;
+        let Read { snapshot, gitops, world, .. } = read(setup, &mut |_| {})?;
         let cases = resolve::cases(&world, &gitops, &setup.argocd_namespace);
         let mut judged = Vec::new();
         for (order, wish) in orders {

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 const APPLICATIONS: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications";
 
 /// A server with an Order `shop/podinfo` for the Clusters eu-1 and us-1, read by a user who may only list.
-fn installed() -> Option<(ApiServer, Place, Renderer)> {
-    let server = ApiServer::start()?;
+pub fn installed(flags: &[&str]) -> Option<(ApiServer, Place, Renderer)> {
+    let server = ApiServer::start_with(flags)?;
     let renderer = Renderer::new(9);
     let mut place = Place::new();
     let keys = harness::shop().join("keys");
@@ -73,20 +73,20 @@ fn installed() -> Option<(ApiServer, Place, Renderer)> {
     Some((server, place, renderer))
 }
 
-fn run(place: &Place) -> Said {
+pub fn run(place: &Place) -> Said {
     place.expedite(&["run", "--config", "expedite.yaml"])
 }
 
-fn tree(place: &Place) -> BTreeMap<String, String> {
+pub fn tree(place: &Place) -> BTreeMap<String, String> {
     place.tree("gitops.git", "main").into_iter().collect()
 }
 
-fn serving(place: &Place) -> Value {
+pub fn serving(place: &Place) -> Value {
     serde_yaml::from_str(&tree(place)["servings/shop/podinfo.yaml"]).unwrap()
 }
 
 #[track_caller]
-fn ready(place: &Place) -> String {
+pub fn ready(place: &Place) -> String {
     let serving = serving(place);
     let conditions = serving["status"]["conditions"].as_array().unwrap();
     let ready = conditions.iter().find(|c| c["type"] == "Ready").unwrap();
@@ -94,20 +94,20 @@ fn ready(place: &Place) -> String {
 }
 
 /// The Applications of the repository, by name.
-fn committed(place: &Place) -> BTreeMap<String, Value> {
+pub fn committed(place: &Place) -> BTreeMap<String, Value> {
     let all = tree(place).into_iter().filter(|(path, _)| path.starts_with("applications/"));
     all.map(|(_, text)| serde_yaml::from_str::<Value>(&text).unwrap())
         .map(|application| (application["metadata"]["name"].as_str().unwrap().to_owned(), application))
         .collect()
 }
 
-fn name(cluster: &str) -> String {
+pub fn name(cluster: &str) -> String {
     let order = OrderRef::parse("shop/podinfo").unwrap();
     application_name(&order, &ClusterName::parse(cluster).unwrap()).unwrap().to_string()
 }
 
 /// A Preparation of an artifact that `renderer` made and signed.
-fn prepare(
+pub fn prepare(
     server: &ApiServer,
     place: &Place,
     renderer: &Renderer,
@@ -129,7 +129,7 @@ fn prepare(
 }
 
 /// What Argo CD says once it synced what is committed, with this health of the workload.
-fn argo(server: &ApiServer, place: &Place, health: &str) {
+pub fn argo(server: &ApiServer, place: &Place, health: &str) {
     let now = Time::clock();
     for (name, application) in committed(place) {
         let source = &application["spec"]["source"];
@@ -155,7 +155,7 @@ fn argo(server: &ApiServer, place: &Place, health: &str) {
 
 #[test]
 fn health_comes_from_real_applications_and_a_snapshot_decides_the_same() {
-    let Some((mut server, place, renderer)) = installed() else { return };
+    let Some((mut server, place, renderer)) = installed(&[]) else { return };
     let first = prepare(&server, &place, &renderer, "one", None);
     run(&place).ok();
     assert_eq!(committed(&place).len(), 2, "{:?}", tree(&place).keys());
@@ -262,7 +262,7 @@ fn health_comes_from_real_applications_and_a_snapshot_decides_the_same() {
 
 #[test]
 fn b78_only_the_exact_annotation_opens_an_application_and_only_its_cluster_is_held() {
-    let Some((server, place, renderer)) = installed() else { return };
+    let Some((server, place, renderer)) = installed(&[]) else { return };
     let digest = prepare(&server, &place, &renderer, "one", None);
     let by_hand = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
         "metadata": {"name": name("eu-1"), "namespace": "argocd"},
@@ -297,7 +297,7 @@ fn b78_only_the_exact_annotation_opens_an_application_and_only_its_cluster_is_he
 
 #[test]
 fn b77_what_goes_is_ours_and_what_is_being_deleted_is_not_written() {
-    let Some((server, place, renderer)) = installed() else { return };
+    let Some((server, place, renderer)) = installed(&[]) else { return };
     prepare(&server, &place, &renderer, "one", None);
     // Its name is taken by an Application that is on its way out.
     let leaving = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",

@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -21,6 +21,8 @@ pub enum Answer {
     Text(u16, String),
     /// A list that is cut off after half of it.
     Cut(Value),
+    /// This failure, and when to come back, in seconds.
+    Busy(u16, u64),
     /// Nothing, ever.
     Silence,
 }
@@ -28,11 +30,15 @@ pub enum Answer {
 /// A request's path, and its query as pairs.
 #[derive(Debug, Clone)]
 pub struct Request {
+    pub method: String,
     pub path: String,
     pub query: Vec<(String, String)>,
     /// Path and query as they came.
     pub target: String,
     pub authorization: String,
+    pub content_type: String,
+    /// Null where it is no JSON.
+    pub body: Value,
 }
 
 impl Request {
@@ -98,24 +104,39 @@ fn serve(mut stream: TcpStream, handler: &Handler, log: &Mutex<Vec<Request>>) {
     if reader.read_line(&mut first).unwrap_or(0) == 0 {
         return;
     }
-    let mut authorization = String::new();
-    for line in reader.lines().map_while(Result::ok) {
+    let (mut authorization, mut content_type, mut length) = (String::new(), String::new(), 0);
+    for line in reader.by_ref().lines().map_while(Result::ok) {
         if line.is_empty() {
             break;
         }
-        if let Some((name, value)) = line.split_once(':')
-            && name.eq_ignore_ascii_case("authorization")
-        {
-            value.trim().clone_into(&mut authorization);
+        let Some((name, value)) = line.split_once(':') else { continue };
+        match name.to_ascii_lowercase().as_str() {
+            "authorization" => value.trim().clone_into(&mut authorization),
+            "content-type" => value.trim().clone_into(&mut content_type),
+            "content-length" => length = value.trim().parse().unwrap(),
+            _ => {}
         }
     }
-    let target = first.split(' ').nth(1).unwrap_or_default().to_owned();
+    let mut body = vec![0; length];
+    if reader.read_exact(&mut body).is_err() {
+        return;
+    }
+    let mut words = first.split(' ');
+    let method = words.next().unwrap_or_default().to_owned();
+    let target = words.next().unwrap_or_default().to_owned();
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let query = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
-    let request = Request { path: path.to_owned(), query, target: target.clone(), authorization };
+    let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
+    let target = target.clone();
+    let request = Request { method, path: path.to_owned(), query, target, authorization, content_type, body };
     log.lock().unwrap().push(request.clone());
+    let mut more = String::new();
     let (status, kind, body, sent) = match handler(&request) {
         Answer::Json(status, value) => (status, "application/json", value.to_string(), None),
+        Answer::Busy(status, seconds) => {
+            more = format!("Retry-After: {seconds}\r\n");
+            (status, "text/plain", "Too many requests, please try again later.".to_owned(), None)
+        }
         Answer::Text(status, text) => (status, "text/plain", text, None),
         Answer::Cut(value) => {
             let body = value.to_string();
@@ -125,12 +146,12 @@ fn serve(mut stream: TcpStream, handler: &Handler, log: &Mutex<Vec<Request>>) {
         Answer::Silence => {
             // Until the other side gives up.
             let _ = stream.set_read_timeout(Some(std::time::Duration::from_secs(30)));
-            let _ = std::io::Read::read(&mut stream, &mut [0]);
+            let _ = stream.read(&mut [0]);
             return;
         }
     };
     let head = format!(
-        "HTTP/1.1 {status} Said\r\nContent-Type: {kind}\r\nContent-Length: {}\r\nConnection: close\r\n\r\n",
+        "HTTP/1.1 {status} Said\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n{more}Connection: close\r\n\r\n",
         body.len()
     );
     let _ = stream.write_all(head.as_bytes());

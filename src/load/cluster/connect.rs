@@ -59,6 +59,8 @@ impl Access {
         config.connect_timeout = Some(CONNECT);
         config.read_timeout = Some(self.timeout.unwrap_or(ANSWER));
         config.reset_reader_on_write = true;
+        // The crate would wait as long as a server says, for ever; `ask` waits for a bounded while.
+        config.default_retry = false;
         let name = format!("cluster {name}");
         let client = Client::try_from(config)
             .map_err(|error| Failure::input("kubeconfig", reason(&error)).of(name.clone()))?;

@@ -7,13 +7,17 @@ use serde_json::{Map, Value};
 /// The annotation in which kubectl keeps the whole object once more.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// An object of ours: all of it but who wrote which field, and with its kind, which a list may leave out.
+/// An object of ours: all of it but who wrote which field, and with its kind, which a list may leave out. Of a
+/// Serving no status: what one says in a cluster is told by a run and believed by none.
 pub fn object(kind: Kind, item: Value) -> Value {
     let Value::Object(item) = item else {
         // The loader says what is wrong with it, by its kind.
         return with_kind(kind, Map::from_iter([("spec".to_owned(), item)]));
     };
     let mut object = with_kind(kind, item);
+    if kind == Kind::Serving {
+        object.as_object_mut().map(|object| object.shift_remove("status"));
+    }
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.shift_remove("managedFields");
         let emptied = metadata.get_mut("annotations").and_then(Value::as_object_mut).is_some_and(|all| {
@@ -147,5 +151,9 @@ mod tests {
             r#"{"apiVersion":"delivery.kokumi.dev/v1alpha1","kind":"Order","metadata":{"name":"a"},"spec":{"n":1.1}}"#
         );
         assert_eq!(object(Kind::Approval, json!("x"))["kind"], "Approval");
+        let serving =
+            json!({"metadata": {"name": "a"}, "spec": {}, "status": {"deployedDigest": "sha256:00"}});
+        assert_eq!(object(Kind::Serving, serving.clone()).get("status"), None);
+        assert!(object(Kind::Cluster, serving).get("status").is_some());
     }
 }

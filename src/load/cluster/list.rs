@@ -1,5 +1,6 @@
 //! Lists of an API server: page by page, and whole or not at all.
 
+use super::ask::ask;
 use super::connect::reason;
 use crate::model::id::Namespace;
 use kube::Client;
@@ -62,11 +63,11 @@ impl<'c> Lists<'c> {
     /// where it does not exist, so that the lists alone would not tell.
     pub async fn new(client: &'c Client, group: &'static str) -> Self {
         let discovered = match Request::new(format!("/apis/{group}/{VERSION}")).list(&ListParams::default()) {
-            Ok(request) => client.request_text(request).await,
+            Ok(request) => ask(client, request).await,
             Err(error) => Err(kube::Error::BuildRequest(error)),
         };
         let served = match discovered {
-            Ok(text) => serde_json::from_str::<Resources>(&text)
+            Ok(bytes) => serde_json::from_slice::<Resources>(&bytes)
                 .ok()
                 .map(|all| all.resources.into_iter().map(|resource| resource.name).collect()),
             Err(kube::Error::Api(status)) if status.code == 404 => Some(BTreeSet::new()),
@@ -131,11 +132,11 @@ impl<'c> Lists<'c> {
             }
             let request =
                 request.list(&parameters).map_err(|e| Stopped::Failed(kube::Error::BuildRequest(e)))?;
-            let text = self.client.request_text(request).await.map_err(|error| match error {
+            let bytes = ask(self.client, request).await.map_err(|error| match error {
                 kube::Error::Api(status) if status.code == 410 => Stopped::Expired,
                 error => Stopped::Failed(error),
             })?;
-            let page: Page = serde_json::from_str(&text)
+            let page: Page = serde_json::from_slice(&bytes)
                 .map_err(|error| Stopped::Odd(format!("the server answered with no list: {error}")))?;
             items.extend(page.items);
             match page.metadata.next.filter(|token| !token.is_empty()) {

@@ -1,0 +1,106 @@
+//! One request to an API server, asked again while the server says that it is busy, for a bounded while.
+//!
+//! Only for requests that may be sent twice: lists, applies, and objects whose name says what they hold.
+
+use bytes::Bytes;
+use http::Request;
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use kube::core::Status;
+use std::time::Duration;
+
+/// How often one request is sent.
+const TRIES: u32 = 6;
+
+/// The pause before the second try; each later one is twice as long.
+const FIRST: Duration = Duration::from_millis(250);
+
+/// Longest pause that is waited for. Who asks for more is believed, and told of instead.
+const LONGEST: Duration = Duration::from_secs(30);
+
+/// Sends `request` and gives the body of the answer.
+///
+/// # Errors
+/// It could not be sent, or the answer is no success: [`kube::Error::Api`], with the server's words.
+pub async fn ask(client: &Client, request: Request<Vec<u8>>) -> Result<Bytes, kube::Error> {
+    let mut attempt = 1;
+    loop {
+        let answer = client.send(request.clone().map(Body::from)).await?;
+        let code = answer.status();
+        let header =
+            answer.headers().get("retry-after").and_then(|value| value.to_str().ok()).and_then(seconds);
+        let body = answer.into_body().collect().await?.to_bytes();
+        if !code.is_client_error() && !code.is_server_error() {
+            return Ok(body);
+        }
+        let status = status_of(code.as_u16(), &body);
+        let named = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
+        let asked = header.or((named > 0).then(|| Duration::from_secs(named.into())));
+        match pause(code.as_u16(), asked, attempt) {
+            Some(pause) => tokio::time::sleep(pause).await,
+            None => return Err(kube::Error::Api(Box::new(status))),
+        }
+        attempt += 1;
+    }
+}
+
+/// The server's own words, or what a proxy in front of it says.
+fn status_of(code: u16, body: &[u8]) -> Status {
+    match serde_json::from_slice::<Status>(body) {
+        Ok(status) => Status { code, ..status },
+        Err(_) => {
+            Status { code, message: String::from_utf8_lossy(body).trim().to_owned(), ..Status::default() }
+        }
+    }
+}
+
+/// `Retry-After` in seconds; its other form, a date, is none that API servers write.
+fn seconds(text: &str) -> Option<Duration> {
+    text.trim().parse().ok().map(Duration::from_secs)
+}
+
+/// How long to wait before try `attempt` + 1; `None`: this is the answer.
+fn pause(code: u16, asked: Option<Duration>, attempt: u32) -> Option<Duration> {
+    // A 500 with a time to come back is an API server's "server timeout".
+    let busy = matches!(code, 429 | 502 | 503 | 504) || code == 500 && asked.is_some();
+    if !busy || attempt >= TRIES || asked.is_some_and(|asked| asked > LONGEST) {
+        return None;
+    }
+    let doubled = FIRST.saturating_mul(1 << (attempt - 1));
+    // Many clients that were turned away together do not come back together.
+    Some(asked.unwrap_or_default().max(doubled.mul_f64(rand::random_range(1.0..1.5))))
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    #[test]
+    fn pauses_are_bounded_and_honour_what_was_asked() {
+        let asked = |seconds| Some(Duration::from_secs(seconds));
+        for code in [429, 502, 503, 504] {
+            let all: Duration = (1..).map_while(|attempt| pause(code, None, attempt)).sum();
+            assert!(all > Duration::from_secs(7) && all < Duration::from_secs(12), "{code}: {all:?}");
+        }
+        assert_eq!(pause(429, asked(9), 1), asked(9));
+        assert!(pause(429, asked(0), 1).is_some());
+        assert_eq!(pause(429, asked(86_400), 1), None, "nobody waits for a day");
+        assert_eq!(pause(500, None, 1), None);
+        assert_eq!(pause(500, asked(1), 1), asked(1));
+        assert_eq!(pause(429, asked(1), TRIES), None);
+        for code in [400, 401, 403, 404, 409, 410, 422, 501] {
+            assert_eq!(pause(code, asked(1), 1), None, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_failure_keeps_its_code_and_its_words() {
+        let words = br#"{"kind":"Status","message":"slow down","reason":"TooManyRequests"}"#;
+        assert_eq!((status_of(429, words).code, status_of(429, words).message), (429, "slow down".into()));
+        assert_eq!(status_of(503, b" upstream is gone\n").message, "upstream is gone");
+        assert_eq!(seconds(" 7 "), Some(Duration::from_secs(7)));
+        assert_eq!(seconds("Mon, 30 Nov 2026 03:41:36 GMT"), None);
+    }
+}

@@ -1,0 +1,154 @@
+//! What the Servings of a cluster say now: so that only what changed is written to them.
+//!
+//! No decision sees it. What is deployed, voted and seen is in git alone, and what somebody wrote into a
+//! cluster's Serving is written over.
+
+use crate::model::evidence::Counts;
+use crate::model::id::{Digest, OrderRef};
+use crate::model::serving::ServingStatus;
+use crate::model::time::Time;
+use serde_json::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The members of `Serving.status` that are written; what else stands there is somebody else's.
+const MEMBERS: [&str; 12] = [
+    "targetPreparationName",
+    "targetSince",
+    "observedPreparationName",
+    "deployedDigest",
+    "deployed",
+    "queued",
+    "conditions",
+    "approval",
+    "verified",
+    "clusters",
+    "history",
+    "deployedVulnerabilities",
+];
+
+/// The conditions that are written.
+const CONDITIONS: [&str; 3] = ["Ready", "Approved", "Verified"];
+
+/// What the Servings of one cluster say.
+#[derive(Debug, Clone, Default)]
+pub struct Servings {
+    /// By Order.
+    pub told: BTreeMap<OrderRef, Told>,
+    /// The cluster has no such kind.
+    pub undefined: bool,
+}
+
+/// What one Serving says, as far as it takes to write over it, and to know which news it has not heard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Told {
+    /// Its uid.
+    pub uid: String,
+    /// Its resource version.
+    pub version: String,
+    /// [`hash`] of its status.
+    pub hash: Digest,
+    /// When the newest promotion that it tells of was made.
+    pub promoted: Option<Time>,
+    /// What it says is deployed, and the counts of its newest scan.
+    pub scan: Option<(Digest, Counts)>,
+}
+
+impl Told {
+    /// What an item of a list says; `None` where it is no object that an Order could be named after.
+    #[must_use]
+    pub fn of(item: &Value) -> Option<(OrderRef, Self)> {
+        let text = |name: &str| item.pointer(&format!("/metadata/{name}")).and_then(Value::as_str);
+        let order = OrderRef::parse(&format!("{}/{}", text("namespace")?, text("name")?)).ok()?;
+        let status = item.get("status").unwrap_or(&Value::Null);
+        // Whatever does not read says nothing that is known, and is written over.
+        let read = serde_json::from_value::<ServingStatus>(ours(status)).unwrap_or_default();
+        let told = Self {
+            uid: text("uid").unwrap_or_default().to_owned(),
+            version: text("resourceVersion").unwrap_or_default().to_owned(),
+            hash: hash(status),
+            promoted: read.history.iter().map(|entry| entry.promoted_time).max(),
+            scan: read.deployed_digest.zip(read.deployed_vulnerabilities.map(|scan| scan.counts())),
+        };
+        Some((order, told))
+    }
+}
+
+/// What is ours of a status: the members that are written, with the conditions that are.
+#[must_use]
+pub fn ours(status: &Value) -> Value {
+    let mut kept = Map::new();
+    for member in MEMBERS {
+        let Some(value) = status.get(member) else { continue };
+        let value = match value {
+            Value::Array(all) if member == "conditions" => {
+                let written = |c: &&Value| c["type"].as_str().is_some_and(|kind| CONDITIONS.contains(&kind));
+                Value::Array(all.iter().filter(written).cloned().collect())
+            }
+            value => value.clone(),
+        };
+        kept.insert(member.to_owned(), value);
+    }
+    Value::Object(kept)
+}
+
+/// SHA-256 of what is ours of a status, however its members are ordered.
+#[must_use]
+pub fn hash(status: &Value) -> Digest {
+    let mut status = ours(status);
+    if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
+        // A server that merges them by type may put them in an order of its own.
+        conditions.sort_by(|a, b| a["type"].as_str().cmp(&b["type"].as_str()));
+    }
+    status.sort_all_objects();
+    Digest::of(status.to_string().as_bytes())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use serde_json::json;
+
+    fn serving(status: &Value) -> Value {
+        json!({"metadata": {"name": "podinfo", "namespace": "shop", "uid": "u", "resourceVersion": "7"}, "status": status})
+    }
+
+    #[test]
+    fn the_order_of_members_and_what_is_not_ours_make_no_difference() {
+        let ready = json!({"type": "Ready", "status": "True", "reason": "Deployed", "message": ""});
+        let verified = json!({"type": "Verified", "status": "True", "reason": "x", "message": ""});
+        let theirs = json!({"type": "Synced", "status": "True"});
+        let a = json!({"targetSince": "t", "deployedDigest": "d", "conditions": [ready, verified]});
+        let b = json!({"conditions": [theirs, verified, ready], "observedGeneration": 3, "deployedDigest": "d", "targetSince": "t"});
+        assert_eq!(hash(&a), hash(&b));
+        assert_ne!(
+            hash(&a),
+            hash(&json!({"targetSince": "t", "deployedDigest": "e", "conditions": [ready, verified]}))
+        );
+        assert_eq!(hash(&Value::Null), hash(&json!({})));
+        // A member that is gone is a difference, too.
+        assert_ne!(hash(&a), hash(&json!({"deployedDigest": "d", "conditions": [ready, verified]})));
+    }
+
+    #[test]
+    fn what_a_serving_has_heard_is_read_and_nonsense_has_heard_nothing() {
+        let digest = Digest::of(b"x");
+        let entry = |time: &str| json!({"preparationName": "a", "digest": digest, "promotedTime": time});
+        let (order, told) = Told::of(&serving(&json!({
+            "deployedDigest": digest,
+            "history": [entry("2026-01-02T00:00:00Z"), entry("2026-01-01T00:00:00Z")],
+            "deployedVulnerabilities": {"critical": 2, "scannedTime": "2026-01-02T00:00:00Z", "attestation": digest},
+        })))
+        .unwrap();
+        assert_eq!(order.to_string(), "shop/podinfo");
+        assert_eq!((told.uid.as_str(), told.version.as_str()), ("u", "7"));
+        assert_eq!(told.promoted, Some(Time::parse("2026-01-02T00:00:00Z").unwrap()));
+        assert_eq!(told.scan, Some((digest, Counts { critical: 2, ..Counts::default() })));
+        for nonsense in [json!("text"), json!({"history": 5}), json!({"deployedDigest": "x"}), Value::Null] {
+            let (_, told) = Told::of(&serving(&nonsense)).unwrap();
+            assert_eq!((told.promoted, told.scan), (None, None), "{nonsense}");
+        }
+        assert_eq!(Told::of(&json!({"metadata": {"name": "podinfo"}})), None);
+        assert_eq!(Told::of(&json!("text")), None);
+    }
+}

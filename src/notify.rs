@@ -1,0 +1,199 @@
+//! Servings in a cluster, told what git says of them: their status, and Events for what is news.
+//!
+//! Written are `servings/status` (server-side apply, field manager `expedite`) and Events; nothing else, and
+//! nothing is created but Events. A Serving that the cluster does not have yet is told later: Argo CD brings it
+//! there. Knows nothing of why anything was decided: what it writes is in git already, and whatever fails here
+//! is told by the next run.
+
+pub mod news;
+mod pace;
+mod send;
+
+use crate::error::{Failure, Kind};
+use crate::load::cluster::connect::Connection;
+use crate::load::cluster::told::{self, Told};
+use crate::model::id::{Digest, OrderRef};
+use crate::model::serving::ServingStatus;
+use crate::model::time::Time;
+use futures::StreamExt as _;
+use news::News;
+use pace::Pace;
+use send::{Done, Sender};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// Servings that are written at once, of one cluster.
+const CONCURRENT: usize = 8;
+
+/// So many failures in a row, and the cluster is left alone until the next run.
+const GIVE_UP: usize = 5;
+
+/// Failures that are told one by one.
+const NAMED: usize = 3;
+
+/// Who may write to one cluster. Only `run --write-status` makes one.
+pub struct Teller {
+    /// The source, as Servings remember it: `cluster:<context>`.
+    pub source: Arc<str>,
+    connection: Connection,
+}
+
+/// What one Serving is told.
+#[derive(Debug, Clone)]
+pub struct Telling {
+    /// Which.
+    pub order: OrderRef,
+    /// What it says now.
+    pub told: Told,
+    /// What git says: its whole status.
+    pub status: Value,
+    /// [`told::hash`] of `status`.
+    pub hash: Digest,
+    /// What it has not heard.
+    pub news: Vec<News>,
+}
+
+/// What became of it, for one cluster.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// As messages name the cluster.
+    pub cluster: String,
+    /// Statuses that were written.
+    pub statuses: usize,
+    /// Events that were made; one that was there already counts as well.
+    pub events: usize,
+    /// A line for each Serving, for who asks for more (foreign text is not neutralised).
+    pub lines: Vec<String>,
+    /// What failed: the commit stands.
+    pub failures: Vec<Failure>,
+    /// What to look at.
+    pub notices: Vec<Failure>,
+}
+
+/// What a Serving is told by a run at `now`, if git says something else than it does. `before` is what git said
+/// before this run.
+#[must_use]
+pub fn telling(
+    order: &OrderRef,
+    told: &Told,
+    before: Option<&ServingStatus>,
+    status: &ServingStatus,
+    now: Time,
+) -> Option<Telling> {
+    // It holds strings, numbers and maps with names: nothing that is no JSON.
+    let value = serde_json::to_value(status).unwrap_or_default();
+    let hash = told::hash(&value);
+    (hash != told.hash).then(|| Telling {
+        order: order.clone(),
+        told: told.clone(),
+        status: told::ours(&value),
+        hash,
+        news: news::news(order, told, before, status, now),
+    })
+}
+
+impl Teller {
+    /// For the cluster source of this name.
+    #[must_use]
+    pub fn new(source: Arc<str>, connection: Connection) -> Self {
+        Self { source, connection }
+    }
+
+    /// As messages name the cluster: `cluster <context>`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.connection.name
+    }
+
+    /// Tells all of them, in any order.
+    #[must_use]
+    pub fn tell(&self, runtime: &tokio::runtime::Runtime, tellings: &[Telling]) -> Outcome {
+        let mut outcome = Outcome { cluster: self.connection.name.clone(), ..Outcome::default() };
+        let sender = &Sender { client: &self.connection.client, pace: Pace::new() };
+        let (mut in_a_row, mut left_alone) = (0, 0);
+        let mut failed: Vec<(&OrderRef, String)> = Vec::new();
+        let mut unknown: Vec<String> = Vec::new();
+        runtime.block_on(async {
+            let all = tellings.iter().map(|telling| async move { (telling, sender.tell(telling).await) });
+            let mut all = futures::stream::iter(all).buffer_unordered(CONCURRENT);
+            let mut seen = 0;
+            while let Some((telling, sent)) = all.next().await {
+                seen += 1;
+                let order = &telling.order;
+                outcome.events += sent.events.len();
+                outcome.lines.extend(sent.events.iter().map(|event| format!("{order}: Event {event}")));
+                failed.extend(sent.refused.into_iter().map(|why| (order, why)));
+                match sent.done {
+                    Ok(Done::Written { lost }) => {
+                        in_a_row = 0;
+                        outcome.statuses += 1;
+                        outcome.lines.push(format!("{order}: status written"));
+                        unknown.extend(
+                            lost.into_iter().filter(|member| !unknown.contains(member)).collect::<Vec<_>>(),
+                        );
+                    }
+                    Ok(Done::Gone) => {
+                        outcome.lines.push(format!("{order}: its Serving is gone; nothing written"))
+                    }
+                    Ok(Done::Overtaken) => outcome.lines.push(format!(
+                        "{order}: somebody else wrote its status meanwhile; the next run looks again"
+                    )),
+                    Err(why) => {
+                        in_a_row += 1;
+                        failed.push((order, why));
+                    }
+                }
+                if in_a_row >= GIVE_UP {
+                    left_alone = tellings.len() - seen;
+                    return;
+                }
+            }
+        });
+        outcome.lines.sort();
+        failed.sort();
+        outcome.failures.extend(not_written(&self.connection.name, &failed, left_alone));
+        outcome.notices.extend(unknown_members(&self.connection.name, &unknown));
+        outcome
+    }
+}
+
+/// One failure for the whole cluster, however many Servings it is about.
+fn not_written(cluster: &str, failed: &[(&OrderRef, String)], left_alone: usize) -> Option<Failure> {
+    let (_, first) = failed.first()?;
+    let mut parts: Vec<String> =
+        failed.iter().take(NAMED).map(|(order, why)| format!("{order}: {why}")).collect();
+    if failed.len() > NAMED {
+        parts.push(format!("and {} more", failed.len() - NAMED));
+    }
+    if left_alone > 0 {
+        parts.push(format!("{left_alone} more were not tried"));
+    }
+    let cause = format!("Servings were not told what git says: {}", parts.join("; "));
+    let failure = Failure::new(Kind::Unread, "status-not-written", cause).of(cluster);
+    let hint = if first.contains("(HTTP 403)") {
+        "allow its user to patch servings/status, and to create events of events.k8s.io, in the Orders' namespaces"
+    } else if first.contains("field not declared in schema") {
+        "its CustomResourceDefinition of Serving is older than this version: install the newer one"
+    } else {
+        "the commit stands, and the next run writes it"
+    };
+    Some(failure.hint(hint))
+}
+
+/// The cluster has no Servings at all, though Orders come from it.
+#[must_use]
+pub fn no_definition(cluster: &str) -> Failure {
+    Failure::input("no-definition", "it has no CustomResourceDefinition of Serving, so that nothing can be told")
+        .of(cluster)
+        .hint("install the CustomResourceDefinitions, and let Argo CD sync servings/ (expedite init --sync-servings)")
+}
+
+/// The server dropped what its definition does not know.
+fn unknown_members(cluster: &str, members: &[String]) -> Option<Failure> {
+    let cause = format!("its CustomResourceDefinition of Serving drops {}", members.join(", "));
+    let failure = Failure::input("old-definition", cause).of(cluster);
+    (!members.is_empty()).then(|| {
+        failure
+            .hint("install the CustomResourceDefinitions of this version; until then each run writes again")
+    })
+}

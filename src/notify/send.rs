@@ -1,0 +1,173 @@
+//! The requests that tell one Serving.
+
+use super::Telling;
+use super::news::News;
+use super::pace::Pace;
+use crate::load::cluster::ask::ask;
+use crate::load::cluster::connect::reason;
+use crate::load::cluster::told::{self, Told};
+use crate::model::id::OrderRef;
+use crate::model::naming::{API_VERSION, MANAGER};
+use kube::Client;
+use kube::api::{ListParams, Patch, PatchParams, PostParams};
+use kube::core::{Request, Status};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+/// How often a Serving that others write to meanwhile is tried.
+const TRIES: u32 = 5;
+
+/// Sends to one cluster.
+pub struct Sender<'c> {
+    pub client: &'c Client,
+    pub pace: Pace,
+}
+
+/// What became of one Serving.
+pub struct Sent {
+    /// Reasons of the Events that are there now.
+    pub events: Vec<String>,
+    /// Events that the server does not want; the status is written all the same.
+    pub refused: Vec<String>,
+    /// What became of its status, or why it is not written.
+    pub done: Result<Done, String>,
+}
+
+/// What became of a status.
+pub enum Done {
+    /// It is as git says, but for members that the server dropped.
+    Written {
+        /// Their names.
+        lost: Vec<String>,
+    },
+    /// The Serving is not there any more.
+    Gone,
+    /// It was written by somebody else since it was listed: another run, which may know more.
+    Overtaken,
+}
+
+impl Sender<'_> {
+    /// Makes the Events, then writes the status: what a Serving says is what it has heard, so that a run which
+    /// ends in between is made up for by the next.
+    pub async fn tell(&self, telling: &Telling) -> Sent {
+        let mut sent = Sent { events: Vec::new(), refused: Vec::new(), done: Ok(Done::Gone) };
+        for news in &telling.news {
+            match self.event(&telling.order, &telling.told.uid, news).await {
+                Ok(()) => sent.events.push(news.reason.to_string()),
+                Err(error) if is_refusal(&error) => {
+                    sent.refused.push(format!("its Event {}: {}", news.reason, reason(&error)));
+                }
+                Err(error) => {
+                    sent.done = Err(format!("its Event {}: {}", news.reason, reason(&error)));
+                    return sent;
+                }
+            }
+        }
+        sent.done = self.status(telling).await;
+        sent
+    }
+
+    async fn event(&self, order: &OrderRef, uid: &str, news: &News) -> Result<(), kube::Error> {
+        let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", order.namespace);
+        let event = news.event(order, uid).to_string().into_bytes();
+        let parameters = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+        self.pace.turn().await;
+        let request = Request::new(path).create(&parameters, event).map_err(kube::Error::BuildRequest)?;
+        match ask(self.client, request).await {
+            // Its name says what it tells: somebody told it already.
+            Err(kube::Error::Api(status)) if status.code == 409 && status.reason == "AlreadyExists" => Ok(()),
+            answer => answer.map(|_| ()),
+        }
+    }
+
+    async fn status(&self, telling: &Telling) -> Result<Done, String> {
+        let mut told = telling.told.clone();
+        for _ in 0..TRIES {
+            match self.apply(telling, &told).await {
+                Ok(status) => return Ok(Done::Written { lost: lost(&telling.status, &status) }),
+                // Not so where the whole kind, or its status, is what cannot be found.
+                Err(kube::Error::Api(status)) if status.code == 404 && names(&status, &telling.order) => {
+                    return Ok(Done::Gone);
+                }
+                Err(kube::Error::Api(status)) if status.code == 409 => {}
+                Err(error) => return Err(reason(&error)),
+            }
+            // Somebody wrote to it since it was listed. What they wrote may be newer than what this run knows;
+            // where it is not the status, it is nobody's business here.
+            told = match self.look(&telling.order).await.map_err(|error| reason(&error))? {
+                None => return Ok(Done::Gone),
+                Some(now) if now.hash == telling.told.hash => now,
+                Some(now) if now.hash == telling.hash => return Ok(Done::Written { lost: Vec::new() }),
+                Some(_) => return Ok(Done::Overtaken),
+            };
+        }
+        Err(format!("others wrote to it during each of {TRIES} tries"))
+    }
+
+    /// Applies the whole status, against the version that was listed. Fields of it that another manager took
+    /// are taken back: the status is this product's.
+    async fn apply(&self, telling: &Telling, told: &Told) -> Result<Value, kube::Error> {
+        let order = &telling.order;
+        let body = json!({
+            "apiVersion": API_VERSION,
+            "kind": "Serving",
+            "metadata": {"name": order.name, "namespace": order.namespace, "resourceVersion": told.version},
+            "status": telling.status,
+        });
+        let parameters = PatchParams::apply(MANAGER).force();
+        self.pace.turn().await;
+        let request = Request::new(servings(order))
+            .patch_subresource("status", order.name.as_str(), &parameters, &Patch::Apply(body))
+            .map_err(kube::Error::BuildRequest)?;
+        #[derive(Deserialize)]
+        struct Answer {
+            #[serde(default)]
+            status: Value,
+        }
+        let bytes = ask(self.client, request).await?;
+        serde_json::from_slice::<Answer>(&bytes).map(|answer| answer.status).map_err(kube::Error::SerdeError)
+    }
+
+    /// The Serving as it is now, by a list: no other right is needed than the one it was found with.
+    async fn look(&self, order: &OrderRef) -> Result<Option<Told>, kube::Error> {
+        let parameters = ListParams::default().fields(&format!("metadata.name={}", order.name));
+        self.pace.turn().await;
+        let request = Request::new(servings(order)).list(&parameters).map_err(kube::Error::BuildRequest)?;
+        #[derive(Deserialize)]
+        struct Page {
+            items: Vec<Value>,
+        }
+        let bytes = ask(self.client, request).await?;
+        let page: Page = serde_json::from_slice(&bytes).map_err(kube::Error::SerdeError)?;
+        Ok(page.items.iter().filter_map(Told::of).find(|(found, _)| found == order).map(|(_, told)| told))
+    }
+}
+
+fn servings(order: &OrderRef) -> String {
+    format!("/apis/{API_VERSION}/namespaces/{}/servings", order.namespace)
+}
+
+/// Whether it is this object that a failure is about.
+fn names(status: &Status, order: &OrderRef) -> bool {
+    status.details.as_ref().is_some_and(|details| details.name == order.name.as_str())
+}
+
+/// Whether another try would be refused as well.
+fn is_refusal(error: &kube::Error) -> bool {
+    match error {
+        kube::Error::Api(status) => (400..500).contains(&status.code) && status.code != 429,
+        _ => false,
+    }
+}
+
+/// The members that the server did not take as they are.
+fn lost(sent: &Value, kept: &Value) -> Vec<String> {
+    if told::hash(sent) == told::hash(kept) {
+        return Vec::new();
+    }
+    let members = sent.as_object().into_iter().flatten();
+    members
+        .filter(|(name, value)| kept.get(name) != Some(value))
+        .map(|(name, _)| format!("status.{name}"))
+        .collect()
+}
