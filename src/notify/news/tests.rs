@@ -23,24 +23,11 @@ fn told(promoted: Option<&str>, scan: Option<(Digest, Counts)>) -> Told {
 }
 
 fn entry(name: &str, promoted: &str) -> HistoryEntry {
-    HistoryEntry {
-        preparation_name: PreparationName::parse(name).unwrap(),
-        digest: Digest::of(name.as_bytes()),
-        base_digest: None,
-        environment: None,
-        promoted_time: time(promoted),
-        requested_by: Some(RequestedBy {
-            name: "automatic".into(),
-            commit: None,
-            signed_by: "unsigned".into(),
-        }),
-        first_healthy_time: None,
-        ended_time: None,
-        ended_reason: None,
-        approval_record: None,
-        promotion_record: None,
-        deployment_record: None,
-    }
+    let digest = Digest::of(name.as_bytes());
+    serde_json::from_value(json!({
+        "preparationName": name, "digest": digest, "promotedTime": promoted, "requestedBy": {"name": "automatic"},
+    }))
+    .unwrap()
 }
 
 fn status(history: Vec<HistoryEntry>) -> ServingStatus {
