@@ -19,6 +19,8 @@ mod stubserver;
 
 #[path = "cluster/access.rs"]
 mod access;
+#[path = "cluster/definitions.rs"]
+mod definitions;
 #[path = "cluster/deploy.rs"]
 mod deploy;
 #[path = "cluster/lists.rs"]
@@ -35,6 +37,7 @@ use expedite::load::cluster::connect::{Access, SERVICE_ACCOUNT};
 use expedite::load::cluster::{Cluster, Fetched, Selection};
 use expedite::load::{Input, world};
 use expedite::model::id::Namespace;
+use expedite::model::kind::Kind;
 use expedite::model::world::{Holds, World};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -129,38 +132,9 @@ fn preparation(namespace: &str, order: &str, number: usize) -> Value {
     })
 }
 
-/// A CustomResourceDefinition of ours that takes any content.
-fn open_crd(kind: &str, namespaced: bool) -> String {
-    let singular = kind.to_lowercase();
-    json!({
-        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": format!("{singular}s.delivery.kokumi.dev")},
-        "spec": {
-            "group": "delivery.kokumi.dev",
-            "scope": if namespaced { "Namespaced" } else { "Cluster" },
-            "names": {"kind": kind, "listKind": format!("{kind}List"), "plural": format!("{singular}s"), "singular": singular},
-            "versions": [{
-                "name": "v1alpha1", "served": true, "storage": true,
-                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
-                "subresources": {"status": {}},
-            }],
-        },
-    })
-    .to_string()
-}
-
-/// All kinds of ours, open.
+/// All kinds of ours, as shipped.
 fn define_ours(server: &apiserver::ApiServer) {
-    let kinds = [
-        ("Order", true),
-        ("Preparation", true),
-        ("Approval", true),
-        ("Serving", true),
-        ("Environment", false),
-        ("Cluster", false),
-        ("Kitchen", true),
-    ];
-    for (kind, namespaced) in kinds {
-        server.define(&open_crd(kind, namespaced));
+    for kind in Kind::ALL {
+        server.define(&expedite::crd::definition(kind).to_string());
     }
 }

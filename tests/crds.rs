@@ -322,7 +322,7 @@ fn objects_below(folder: &Path) -> Vec<(PathBuf, Value)> {
     let mut all = Vec::new();
     for entry in walkdir::WalkDir::new(folder).sort_by_file_name() {
         let path = entry.unwrap().into_path();
-        if !path.extension().is_some_and(|e| e == "yaml") {
+        if path.extension().is_none_or(|e| e != "yaml") {
             continue;
         }
         let text = digests_filled(&std::fs::read_to_string(&path).unwrap());

@@ -62,7 +62,9 @@ pub fn of(kind: Kind) -> Vec<Value> {
             text("Argo CD URL", ".spec.argoCDURL", WIDE),
         ],
     };
-    columns.push(column("Age", ".metadata.creationTimestamp", "date", !WIDE));
+    // Last of what is always shown; the wide ones come behind it, as in `expedite get`.
+    let always = columns.iter().take_while(|column| column.get("priority").is_none()).count();
+    columns.insert(always, column("Age", ".metadata.creationTimestamp", "date", !WIDE));
     columns
 }
 

@@ -13,6 +13,7 @@ use crate::peers::peer;
 use rcgen::KeyPair;
 use serde_json::{Value, json};
 use std::fs;
+use std::io::Write as _;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -40,6 +41,17 @@ impl Drop for Turn {
         *BUSY.lock().unwrap_or_else(PoisonError::into_inner) = false;
         FREE.notify_one();
     }
+}
+
+/// What kubectl said.
+#[derive(Debug)]
+pub struct Kubectl {
+    /// How it ended.
+    pub status: std::process::ExitStatus,
+    /// Results.
+    pub stdout: String,
+    /// Warnings and errors.
+    pub stderr: String,
 }
 
 /// The user who may do everything.
@@ -283,27 +295,47 @@ impl ApiServer {
     pub fn define(&self, yaml: &str) {
         let crds = documents(yaml);
         crds.iter().for_each(|crd| self.create(crd));
+        crds.iter().for_each(|crd| self.served(crd));
+    }
+
+    /// Waits until the kind of a CustomResourceDefinition is served, and told of by discovery.
+    #[track_caller]
+    pub fn served(&self, crd: &Value) {
         let start = Instant::now();
-        for crd in &crds {
-            let spec = &crd["spec"];
-            let text = |value: &Value| value.as_str().unwrap().to_owned();
-            let path = format!(
-                "/apis/{}/{}/{}",
-                text(&spec["group"]),
-                text(&spec["versions"][0]["name"]),
-                text(&spec["names"]["plural"])
-            );
-            // Served, and told of by discovery.
-            let (folder, plural) = path.rsplit_once('/').unwrap();
-            let told = || {
-                let found = self.send(ADMIN, "GET", folder, None).1;
-                found["resources"].as_array().is_some_and(|all| all.iter().any(|r| r["name"] == plural))
-            };
-            while self.send(ADMIN, "GET", &path, None).0 != 200 || !told() {
-                assert!(start.elapsed() < Duration::from_secs(60), "{path} is not served");
-                std::thread::sleep(Duration::from_millis(50));
-            }
+        let spec = &crd["spec"];
+        let text = |value: &Value| value.as_str().unwrap().to_owned();
+        let path = format!(
+            "/apis/{}/{}/{}",
+            text(&spec["group"]),
+            text(&spec["versions"][0]["name"]),
+            text(&spec["names"]["plural"])
+        );
+        let (folder, plural) = path.rsplit_once('/').unwrap();
+        let told = || {
+            let found = self.send(ADMIN, "GET", folder, None).1;
+            found["resources"].as_array().is_some_and(|all| all.iter().any(|r| r["name"] == plural))
+        };
+        while self.send(ADMIN, "GET", &path, None).0 != 200 || !told() {
+            assert!(start.elapsed() < Duration::from_secs(60), "{path} is not served");
+            std::thread::sleep(Duration::from_millis(50));
         }
+    }
+
+    /// Runs kubectl as `user`; the peer must be there.
+    pub fn kubectl(&self, user: &str, arguments: &[&str], input: &str) -> Kubectl {
+        let folder = self.folder().join("kubectl");
+        fs::create_dir_all(&folder).unwrap();
+        fs::write(folder.join("config"), self.kubeconfig(user)).unwrap();
+        let mut command = Command::new(peer("kubectl").expect("asked for before"));
+        command.args(arguments).env_clear().current_dir(&folder).env("HOME", &folder);
+        command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
+        command.env("KUBECONFIG", folder.join("config"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+        Kubectl { status: output.status, stdout: text(output.stdout), stderr: text(output.stderr) }
     }
 
     /// Argo CD's Application.
