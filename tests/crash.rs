@@ -42,6 +42,8 @@ const AT: &str = "2026-02-10T12:00:00Z";
 
 /// Kills in one test of CI.
 const BOUND: usize = 40;
+/// Asks for all of them.
+const LONG: &str = "EXPEDITE_TESTS_LONG";
 
 /// Runs the `git` program as somebody.
 pub fn git(folder: &Path, arguments: &[&str]) -> String {
@@ -86,7 +88,7 @@ fn survives(scene: &Scene<'_>) -> usize {
     let expected = (scene.state)(&undisturbed);
     undisturbed.expedite(scene.arguments).ok();
     same(&expected, &(scene.state)(&undisturbed), "after a second run, which should change nothing");
-    let long = std::env::var("EXPEDITE_TESTS_LONG").is_ok_and(|v| v == "1");
+    let long = std::env::var(LONG).is_ok_and(|v| v == "1");
     let chosen = if long { sites.clone() } else { strace::spread(&sites, BOUND) };
     let (next, killed) = (AtomicUsize::new(0), AtomicUsize::new(0));
     std::thread::scope(|threads| {
@@ -110,6 +112,12 @@ fn survives_at(scene: &Scene<'_>, strace: &Path, site: &Site, expected: &str) ->
     let said = place.expedite(scene.arguments);
     assert_eq!(said.status, Some(0), "after a kill at {site:?}:\n{}", said.transcript("run"));
     same(expected, &(scene.state)(&place), &format!("after a kill at {site:?}"));
+    // B28: more runs add nothing.
+    let long = std::env::var(LONG).is_ok_and(|v| v == "1");
+    for _ in 0..if long { 5 } else { 1 } {
+        place.expedite(scene.arguments).ok();
+    }
+    same(expected, &(scene.state)(&place), &format!("runs later, after a kill at {site:?}"));
     harness::fsck::every(place.root());
     was
 }

@@ -6,6 +6,8 @@
 mod crd;
 #[path = "support/gitserver.rs"]
 mod gitserver;
+#[path = "support/fleet.rs"]
+mod fleet;
 #[path = "support/forge.rs"]
 mod forge;
 #[path = "support/harness.rs"]
@@ -43,6 +45,8 @@ mod records;
 mod propose;
 #[path = "e2e/removal.rs"]
 mod removal;
+#[path = "e2e/rename.rs"]
+mod rename;
 #[path = "e2e/shop.rs"]
 mod shop;
 #[path = "e2e/takeover.rs"]

@@ -4,6 +4,8 @@
 
 #[path = "git/local.rs"]
 mod local;
+#[path = "git/actions.rs"]
+mod actions;
 #[path = "git/checkout.rs"]
 mod checkout;
 #[path = "support/gitserver.rs"]

@@ -26,6 +26,8 @@ struct Inner {
     /// For messages: without user and password.
     name: String,
     client: Client,
+    /// For messages: the proxy on the way, where there is one.
+    through: Option<String>,
     credentials: Credentials,
     state: Mutex<State>,
 }
@@ -56,8 +58,9 @@ impl Http {
         base.set_query(None);
         base.set_fragment(None);
         let client = client(&base, config, environment, timeouts)?;
+        let through = proxy(&base, config, environment).map(|(name, proxy)| through(&name, &proxy));
         let state = Mutex::new(State { base: base.clone(), authorization: credentials.first() });
-        Ok(Self(Arc::new(Inner { name: base.to_string(), client, credentials, state })))
+        Ok(Self(Arc::new(Inner { name: base.to_string(), client, through, credentials, state })))
     }
 }
 
@@ -219,11 +222,18 @@ impl Inner {
             words.push(inner.to_string());
             cause = inner.source();
         }
-        let what = if error.is_timeout() { "no answer in time" } else { "cannot be reached" };
+        let mut what = if error.is_timeout() { "no answer in time" } else { "cannot be reached" }.to_owned();
         let words = words.join(": ");
+        if let Some(proxy) = &self.through {
+            // What an HTTP library says of a tunnel that was refused with 407.
+            if words.contains("proxy auth") {
+                return self.unwelcome(proxy);
+            }
+            what.push_str(&format!(" through {proxy}"));
+        }
         let failure = self.failure(
             "repository-unreachable",
-            if words.is_empty() { what.to_owned() } else { format!("{what}: {words}") },
+            if words.is_empty() { what } else { format!("{what}: {words}") },
         );
         if words.contains("certificate") || words.contains("UnknownIssuer") {
             return failure.hint(
@@ -242,11 +252,21 @@ impl Inner {
             .hint("give a token with EXPEDITE_GIT_TOKEN or EXPEDITE_GIT_TOKEN_FILE, or set up a git credential helper")
     }
 
+    /// The proxy lets nobody through without credentials, or not with those of its URL (HTTP 407).
+    fn unwelcome(&self, proxy: &str) -> Failure {
+        self.failure("proxy", format!("{proxy} wants credentials, or refuses those it got (HTTP 407)")).hint(
+            "give them in the proxy's URL: http://USER:PASSWORD@HOST:PORT, or name the host in no_proxy",
+        )
+    }
+
     /// The answer, if it is a success.
     fn accepted(&self, answer: Response, used: Option<&Authorization>) -> Result<Response, Failure> {
         let status = answer.status();
         if status.is_success() {
             return Ok(answer);
+        }
+        if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
+            return Err(self.unwelcome(self.through.as_deref().unwrap_or("a proxy")));
         }
         let with = used.map_or_else(|| "no credentials".to_owned(), |u| u.source.clone());
         let mut start = Vec::new();
@@ -405,6 +425,13 @@ fn proxy(url: &Url, config: &Config, environment: &Environment) -> Option<(Strin
         &["http_proxy", "all_proxy", "ALL_PROXY"]
     };
     names.iter().find_map(|name| environment.get(name).map(|value| ((*name).to_owned(), value.to_owned())))
+}
+
+/// A proxy for a message: where it is and what named it, without its password.
+fn through(name: &str, proxy: &str) -> String {
+    let place = proxy.rsplit_once('@').map_or(proxy, |(_, place)| place);
+    let place = place.split_once("://").map_or(place, |(_, place)| place);
+    format!("the proxy {} ({name})", place.trim_end_matches('/'))
 }
 
 #[cfg(test)]

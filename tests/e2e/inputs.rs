@@ -126,3 +126,15 @@ fn all_that_the_shop_commits_means_the_same_to_yaml_1_1() {
     run(&place).ok();
     read_alike(&place);
 }
+
+/// B34: a name from a variable may end in a newline.
+#[test]
+fn b34_the_branch_of_a_variable_is_trimmed() {
+    let mut place = Place::with_shop();
+    place.edit("expedite.yaml", "branch: main", "branch: other");
+    place.set("EXPEDITE_BRANCH", "main\n");
+    run(&place).ok();
+    assert!(!tree(&place).is_empty(), "it is main");
+    let branches = place.git(&["-C", "shop.git", "for-each-ref", "--format=%(refname)", "refs/heads"]);
+    assert_eq!(branches, "refs/heads/main\n");
+}

@@ -495,3 +495,39 @@ fn redirects_on_the_same_host_are_followed_once_for_all() {
     let repository = open(&url(&server, "old/gitops.git"), &[]).unwrap();
     assert!(matches!(write(&repository, "a"), Ok(Outcome::Pushed(_))));
 }
+
+#[test]
+fn a_proxy_that_wants_credentials_is_named() {
+    for (scheme, variable, first) in [
+        ("http", "http_proxy", "GET http://git.example.invalid/x/info/refs"),
+        ("https", "https_proxy", "CONNECT git.example.invalid:443"),
+    ] {
+        let (proxy, heads) =
+            canned(answer("407 Proxy Authentication Required", "Proxy-Authenticate: Basic\r\n"));
+        let target = Target::Url(format!("{scheme}://git.example.invalid/x"));
+        let url = format!("http://me:s3cret@{proxy}");
+        let failed = open(&target, &[(variable, &url)]).unwrap().snapshot("main").unwrap_err();
+        let shown = format!("{failed} {:?}", failed.hints);
+        assert!(shown.contains("proxy") && shown.contains(&proxy.to_string()), "{shown}");
+        assert!(!format!("{failed:?}").contains("s3cret"), "{failed:?}");
+        let heads = heads.lock().unwrap();
+        assert!(heads[0].starts_with(first), "{heads:?}");
+        assert!(heads.len() <= 2, "it is not asked again and again: {heads:?}");
+    }
+}
+
+/// A server that asks for a user name first: the URL names one, and the password comes from elsewhere or from nowhere.
+#[test]
+fn b30_a_user_name_without_a_password() {
+    let Some(server) = gitserver::http(&Http { user: Some(("me", "s3cret")), ..Http::default() }) else {
+        return;
+    };
+    server.create("gitops.git");
+    let target = Target::Url(format!("http://me@127.0.0.1:{}/gitops.git", server.port));
+    let before = server.log().len();
+    let failed = write(&open(&target, &[]).unwrap(), "a").unwrap_err();
+    assert_eq!(failed.code, "unauthorized");
+    assert_eq!(server.log().len() - before, 1, "{:?}", server.log());
+    let token = [("EXPEDITE_GIT_TOKEN", "s3cret")];
+    assert!(matches!(write(&open(&target, &token).unwrap(), "a"), Ok(Outcome::Pushed(_))));
+}
