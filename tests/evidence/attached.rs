@@ -2,7 +2,7 @@
 
 use crate::interop::{Cosign, compare, make_key, plain_http, push};
 use crate::peers::peer;
-use crate::records::promotion;
+use crate::records::{deployment, promotion};
 use crate::servers::{self, Server};
 use crate::signing::{ALL_ROLES, Key, kitchen, usable};
 use crate::{ask, proven};
@@ -75,6 +75,48 @@ fn case_72_attached_once_however_often_and_by_however_many() {
         let asked = registries.requests().len();
         assert!(asked <= 5, "{asked} requests: {:?}", registries.requests());
     }
+}
+
+/// B27: on a registry without the referrers API, two runs write the same list, fifty times.
+#[test]
+fn b27_fifty_rounds_of_two_records_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let (Some(oras), Some(server)) = (peer("oras"), servers::docker_registry()) else { return };
+    let key = Key::p256();
+    let signer = Signer::from_pem(&key.private_pem(), None).unwrap();
+    let ring = usable(&kitchen(&[("job", key.public_pem(), ALL_ROLES)]));
+    let (artifact, _) = push(&oras, folder.path(), &server, "shop/podinfo");
+    let mut written = Vec::new();
+    for round in 0..50 {
+        let promoted = renamed(promotion(), round);
+        let promoted = sign(&promoted, &artifact, &signer).unwrap();
+        let deployed = sign(&renamed(deployment(&promoted), round), &artifact, &signer).unwrap();
+        std::thread::scope(|scope| {
+            for record in [&promoted, &deployed] {
+                scope.spawn(|| put(&plain_http(&server), &artifact, record, &signer).unwrap());
+            }
+        });
+        written.extend([promoted.digest, deployed.digest]);
+    }
+    let asks = [Ask { artifact: artifact.clone(), claims: [Claim::Records].into() }];
+    let facts =
+        gather_blocking(&runtime().unwrap(), &asks, &ring, &plain_http(&server), &GatherOptions::default());
+    let mut found: Vec<_> =
+        proven(facts.artifacts[&artifact].records.clone().unwrap()).iter().map(|r| r.blob).collect();
+    found.sort();
+    written.sort();
+    assert_eq!(found, written, "each is listed once");
+}
+
+/// The same record in another Environment.
+fn renamed(mut record: Record, round: usize) -> Record {
+    let name = expedite::model::id::EnvironmentName::parse(&format!("e{round}")).unwrap();
+    match &mut record {
+        Record::Promotion(body) => body.environment = name,
+        Record::Deployment(body) => body.environment = name,
+        Record::Approvals(_) => {}
+    }
+    record
 }
 
 #[test]
