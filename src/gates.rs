@@ -95,7 +95,8 @@ pub struct Context {
     pub assumed: bool,
     /// `evidence.rescan`, where a key is trusted for scans: how often those of what is deployed are looked at.
     pub rescan: Option<Span>,
-    /// `now` is ahead of the real clock: what is healthy is taken to have stayed so until then.
+    /// `now` is ahead of the real clock: what is healthy is taken to have stayed so until then, and votes that
+    /// are enough to have been sealed by the runs in between.
     pub foreseen: bool,
     /// Orders of this name are explained: every gate's evidence is read, whatever holds or is kept.
     pub explained: Option<OrderName>,

@@ -472,3 +472,36 @@ fn an_unread_seal_waits_for_the_registry() {
     assert_eq!(gate(&plan).outcome, Outcome::Waiting(For::Registry));
     assert_eq!(row(&plan).seal, None);
 }
+
+/// With push rights one writes files and a Serving's memory; under `Cluster` neither is the API server's word.
+#[test]
+fn under_cluster_trust_a_vote_in_a_file_or_in_a_servings_memory_approves_nothing() {
+    let mut sim = shop(1, "Cluster");
+    run(&mut sim);
+    vote(&mut sim, "v1", "ann", Ballot::Approve, "p1", at("09:00"));
+    let plan = run(&mut sim);
+    assert_eq!(
+        gate(&plan).message,
+        "0 of 1 approvals from platform; not counted: v1 by ann (SignatureMissing); may vote: ann, bob, cleo"
+    );
+    assert!(
+        row(&plan).warnings.iter().any(|w| w.cause.contains("stands in a file")),
+        "{:?}",
+        row(&plan).warnings
+    );
+    let mut pasted = (*sim.serving(SHOP).unwrap()).clone();
+    for vote in &mut pasted.status.approval.as_mut().unwrap().votes {
+        (vote.counted, vote.reason) = (true, Vote::Counted);
+    }
+    sim.put_serving(&order(SHOP), pasted);
+    sim.world.approvals.clear();
+    run(&mut sim);
+    assert_eq!(sim.deployed(SHOP), None);
+    // The same vote, as an API server shows it.
+    vote(&mut sim, "v1", "ann", Ballot::Approve, "p1", at("09:00"));
+    for paper in sim.world.approvals.values_mut() {
+        paper.origin.source = "cluster:prod".into();
+    }
+    run(&mut sim);
+    assert_eq!(sim.deployed(SHOP).as_deref(), Some("p1"));
+}

@@ -199,6 +199,130 @@ proptest! {
     }
 }
 
+const PEOPLE: &str = "{approvalTrust: Repository, approvers: [{issuer: i, subject: ann, groups: [platform]}, {issuer: i, subject: bob, groups: [platform]}]}";
+
+fn vote(sim: &mut Sim, number: usize, who: &str, approve: bool) {
+    let object = serde_yaml::from_str(&format!(
+        "{{metadata: {{name: v{number}, namespace: shop}}, spec: {{preparationRef: {{name: p1, artifactDigest: \"{}\"}}, approver: {{issuer: i, subject: {who}, username: {who}}}, decision: {}, submittedTime: \"2026-11-30T08:{number:02}:00Z\"}}}}",
+        digest("p1"),
+        if approve { "Approve" } else { "Reject" },
+    ))
+    .unwrap();
+    let key = (expedite::model::id::Namespace::parse("shop").unwrap(), format!("v{number}"));
+    sim.world.approvals.insert(key, loaded(object, "approvals.yaml"));
+}
+
+/// One run as it really goes: seals are attached, records are signed.
+fn sealing_run(sim: &mut Sim) {
+    let plan = sim.plan();
+    sim.seal(&plan);
+    sim.run();
+    for of in [STAGING, SHOP] {
+        sim.sign_history(of);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(96))]
+    /// With every gate in use: what is promised comes to the second, nothing comes before, and what no clock
+    /// brings is no promise.
+    #[test]
+    fn with_votes_and_checks_a_promise_comes_true_and_nothing_comes_before_it(
+        soak in 0u64..60,
+        windows in proptest::collection::vec(any_window(), 0..3),
+        freezes in proptest::collection::vec((0u64..60, 1u64..40), 0..2),
+        required in 0usize..3,
+        votes in proptest::collection::vec((0usize..2, prop_oneof![5 => Just(true), 1 => Just(false)]), 0..5),
+        scan_age in prop_oneof![1 => Just(None), 2 => (1u64..200).prop_map(Some)],
+        earlier in proptest::collection::vec(0.0f64..1.0, 8),
+    ) {
+        let mut sim = Sim::shop();
+        sim.records = true;
+        sim.kitchen(PEOPLE);
+        let freezes: Vec<String> = freezes
+            .iter()
+            .map(|(from, length)| {
+                let from = at("09:00").plus(Span::of_seconds(from * 3_600));
+                format!("{{from: \"{from}\", to: \"{}\"}}", from.plus(Span::of_seconds(length * 3_600)))
+            })
+            .collect();
+        let promotion = format!("{{clusters: [eu-1], promotion: {{freezes: [{}]}}}}", freezes.join(", "));
+        sim.environment("production", &promotion);
+        sim.order(STAGING, "{environment: dev, promotion: {mode: Automatic}}");
+        let mut gates = format!(
+            "upstream: [{{order: staging/podinfo, soak: {}}}], windows: [{}]",
+            if soak == 0 { "\"0\"".to_owned() } else { format!("{soak}h") },
+            windows.join(", ")
+        );
+        if required > 0 {
+            gates += &format!(", approvals: {{requiredApprovals: {required}, allowedGroups: [platform]}}");
+        }
+        if let Some(hours) = scan_age {
+            gates += &format!(", checks: [{{name: scan, vulnerabilities: {{maxCritical: 0, maxAge: {hours}h}}}}]");
+            let scan = expedite::model::evidence::ScanProof {
+                proof: statement("scan", serde_json::json!({})),
+                scanner: "trivy".into(),
+                finished_on: at("08:00"),
+                counts: Some(Default::default()),
+                fixable: None,
+            };
+            let known = sim.extra.entry(digest("p1")).or_default();
+            known.scans = Some(expedite::model::evidence::Evidence::Proven(vec![scan]));
+        }
+        sim.order(SHOP, &with(&gates));
+        for of in [STAGING, SHOP] {
+            sim.preparation_of(of, "p1", 1, "p1", "signed: true");
+        }
+        let people = ["ann", "bob"];
+        for (number, (who, approve)) in votes.iter().enumerate() {
+            vote(&mut sim, number, people[*who], *approve);
+        }
+        let latest = |who| votes.iter().rev().find(|(w, _)| *w == who).map(|v| v.1);
+        let words = [latest(0), latest(1)];
+        let approved = required == 0
+            || words.iter().filter(|w| **w == Some(true)).count() >= required && !words.contains(&Some(false));
+        sealing_run(&mut sim);
+        Argo::healthy_since(at("09:00")).look(&mut sim, &[STAGING]);
+        sealing_run(&mut sim);
+        sealing_run(&mut sim);
+        if sim.deployed(SHOP).is_some() {
+            prop_assert!(approved);
+            return Ok(());
+        }
+        let now = sim.now;
+        let until = match forecast(&mut sim, SHOP) {
+            Some(Forecast::At(time)) => {
+                prop_assert!(approved && time > now, "{} {:?}", gates, votes);
+                let plan = sim.plan_at(time);
+                prop_assert!(promotes(&plan, SHOP), "{} at {}: {:?}", gates, time, plan.rows);
+                let plan = sim.plan_at(Time::from_unix(time.unix() - 1));
+                prop_assert!(!promotes(&plan, SHOP), "{} a second before {}", gates, time);
+                time
+            }
+            Some(Forecast::NotBefore { time, gate, .. }) => {
+                prop_assert!(
+                    gate == GateName::Approvals && !approved || gate == GateName::Checks && scan_age.is_some(),
+                    "{} {:?} {}", gates, votes, gate
+                );
+                // Checks that nobody read yet may pass by then.
+                let plan = sim.plan_at(time);
+                prop_assert!(gate == GateName::Checks || !promotes(&plan, SHOP), "{} at {}", gates, time);
+                time
+            }
+            Some(Forecast::Never { gate, .. }) => panic!("{gates}: {gate}"),
+            None => panic!("{gates}"),
+        };
+        for share in earlier {
+            let span = (until.unix() - now.unix()) as f64;
+            let then = Time::from_unix(now.unix() + (span * share) as i64);
+            if then < until {
+                let plan = sim.plan_at(then);
+                prop_assert!(!promotes(&plan, SHOP), "{} at {}, before {}", gates, then, until);
+            }
+        }
+    }
+}
+
 /// A stage that passed, or that moves on to something else, postpones nothing.
 #[test]
 fn only_stages_that_hold_count() {

@@ -33,7 +33,7 @@ use expedite::model::evidence::*;
 use expedite::model::id::*;
 use expedite::model::plan::*;
 use expedite::model::reason::{Ended, Verified};
-use expedite::model::time::Span;
+use expedite::model::time::{Span, Time};
 use expedite::model::verdict::{For, GateName, Outcome, Verdict};
 use serde_json::{Value, json};
 use sim::*;

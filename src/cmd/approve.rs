@@ -129,7 +129,8 @@ pub fn run(
         "spec": spec,
     }));
     let loaded = case.preparations.get(&candidate.name).map(|loaded| &loaded.origin);
-    write(args, &opened, loaded, &format!("{}-{name}.yaml", order.namespace), &text, output).map_err(one)
+    let file = format!("{}-{name}.yaml", order.namespace);
+    write(args, &opened, loaded, &file, &text, kitchen.approval_trust, output).map_err(one)
 }
 
 /// Under `Signed` a key is needed; otherwise a name will do.
@@ -195,6 +196,9 @@ fn sign(path: &Path, message: &[u8], environment: &Environment, time: Duration) 
     String::from_utf8(ended.output).map_err(|_| failed("ssh-keygen wrote no text".into()))
 }
 
+/// What comes next where only an API server vouches for votes.
+const APPLY: &str = "kubectl apply -f it as the voter: only what the API server shows counts here";
+
 /// Where the vote goes: `--output`, else `approvals/` beside the Preparation's source folder; never over a file.
 fn write(
     args: &Approve,
@@ -202,6 +206,7 @@ fn write(
     origin: Option<&Origin>,
     name: &str,
     text: &str,
+    trust: ApprovalTrust,
     output: &mut Output,
 ) -> Result<(), Failure> {
     let folder = origin.and_then(|origin| opened.folder_of(&origin.source));
@@ -214,7 +219,10 @@ fn write(
         (None, Some(folder)) => folder.join("approvals").join(name),
         (None, None) => {
             output.result(text);
-            output.note("commit this where Approvals are read");
+            output.note(match trust {
+                ApprovalTrust::Cluster => APPLY,
+                ApprovalTrust::Signed | ApprovalTrust::Repository => "commit this where Approvals are read",
+            });
             return Ok(());
         }
     };
@@ -231,7 +239,12 @@ fn write(
         .map_err(|e| failed(format!("cannot be written: {e}")))?;
     file.write_all(text.as_bytes()).map_err(|e| failed(format!("cannot be written: {e}")))?;
     output.result(&format!("{}\n", escape::line(&path.display().to_string())));
-    output.note("commit it, and propose it as any other change; the vote counts once it is read");
+    output.note(match trust {
+        ApprovalTrust::Cluster => APPLY,
+        ApprovalTrust::Signed | ApprovalTrust::Repository => {
+            "commit it, and propose it as any other change; the vote counts once it is read"
+        }
+    });
     Ok(())
 }
 

@@ -7,7 +7,7 @@
 
 use super::evidence::unread_text;
 use super::policy::{no_weaker, strictest};
-use super::votes::{self, Question, Tally};
+use super::votes::{self, Paper, Question, Tally};
 use super::{Context, facts_of};
 use crate::model::evidence::{Claim, Evidence, Facts, SealOf, SealProof};
 use crate::model::id::Artifact;
@@ -18,6 +18,7 @@ use crate::model::reason::Approved;
 use crate::model::serving::{ApprovalStatus, VoteStatus};
 use crate::model::time::{SKEW, Span, Time};
 use crate::model::verdict::{EvidenceRef, For, GateName, Verdict};
+use crate::model::world::is_cluster;
 use crate::resolve::Case;
 
 const GATE: GateName = GateName::Approvals;
@@ -128,12 +129,11 @@ pub fn assess(case: &Case, facts: &Facts, context: &Context) -> Assessment {
         (Approved::ChangesRequested, Verdict::waiting(GATE, For::Person(tally.vetoes.clone()), message))
     } else if let Some(seal) = newest.filter(|_| holds) {
         (Approved::Approved, sealed(seal, candidate, &tally))
-    } else if tally.met && context.assumed {
+    } else if tally.met && (context.assumed || context.foreseen) {
         let by = voters(&tally.votes).join(", ");
-        (
-            Approved::Approved,
-            Verdict::passed(GATE, format!("enough approvals (by {by}); their seal is assumed")),
-        )
+        // The runs until then make it the target and seal its votes.
+        let seal = if context.assumed { "their seal is assumed" } else { "their seal is made by then" };
+        (Approved::Approved, Verdict::passed(GATE, format!("enough approvals (by {by}); {seal}")))
     } else if tally.met {
         (Approved::SealingApprovals, sealing(&tally, due.as_ref(), &found))
     } else {
@@ -208,12 +208,14 @@ fn count(
         sealed,
         deployed: false,
     };
-    let on_this = case.approvals.iter().map(|a| &*a.object).filter(|a| {
-        let named = &a.spec.preparation_ref;
+    let on_this = case.approvals.iter().filter(|a| {
+        let named = &a.object.spec.preparation_ref;
         named.name == candidate.name
             || (named.artifact_digest == candidate.artifact.digest
                 && !case.preparations.contains_key(&named.name))
     });
+    let on_this = on_this
+        .map(|a| Paper { approval: &a.object, by_server: context.assumed || is_cluster(&a.origin.source) });
     let seen: &[VoteStatus] = remembered(case).map_or(&[], |a| a.votes.as_slice());
     votes::tally(&question, &context.electorate, on_this, seen, context.now)
 }

@@ -5,6 +5,10 @@
 //! writing a newer one in that name. A vote once seen counts, though its file is gone or was edited, until
 //! the same approver's newer one. Who is eligible is decided by today's groups.
 //!
+//! Under `Cluster` only an API server vouches for a vote: one that stands in a file authenticates nobody, nor
+//! does a Serving's memory, which is in git; an Approve counts while the API server shows it. A Reject that was
+//! seen stays a veto: what is not proven lets nothing pass, and holds.
+//!
 //! What orders votes is what authenticates them: under `Signed` the signed `submittedTime` (then Reject
 //! over Approve, then the name); otherwise creationTimestamp, submittedTime, name. A vote dated ahead of
 //! the run's clock makes nothing pass: such an Approve counts for nothing, such a Reject still is a veto.
@@ -196,6 +200,15 @@ pub struct Tally {
     pub warnings: Vec<String>,
 }
 
+/// An Approval as it was read.
+#[derive(Debug, Clone, Copy)]
+pub struct Paper<'a> {
+    /// The object.
+    pub approval: &'a Approval,
+    /// Whether an API server showed it: it knows who wrote it. What stands in a file does not.
+    pub by_server: bool,
+}
+
 /// One vote on its way through the judgement.
 struct Cast {
     vote: VoteStatus,
@@ -203,6 +216,7 @@ struct Cast {
     on_preparation: bool,
     on_uid: bool,
     in_hand: bool,
+    by_server: bool,
 }
 
 /// Judges every vote on one candidate. `approvals` are those whose `preparationRef` names the candidate,
@@ -212,12 +226,20 @@ struct Cast {
 pub fn tally<'a>(
     question: &Question,
     electorate: &Electorate,
-    approvals: impl IntoIterator<Item = &'a Approval>,
+    approvals: impl IntoIterator<Item = Paper<'a>>,
     remembered: &[VoteStatus],
     now: Time,
 ) -> Tally {
     let mut warnings = Vec::new();
     let mut casts = gather(question, approvals, remembered);
+    for cast in casts.iter().filter(|cast| cast.in_hand && !cast.by_server) {
+        if electorate.trust == ApprovalTrust::Cluster {
+            warnings.push(format!(
+                "Approval {} stands in a file, where nobody vouches for who wrote it; it counts for nothing under approvalTrust: Cluster",
+                cast.vote.name
+            ));
+        }
+    }
     let latest_clock = now.plus(SKEW);
     casts.retain(|cast| {
         let vote = &cast.vote;
@@ -271,12 +293,12 @@ pub fn tally<'a>(
 
 fn gather<'a>(
     question: &Question,
-    approvals: impl IntoIterator<Item = &'a Approval>,
+    approvals: impl IntoIterator<Item = Paper<'a>>,
     remembered: &[VoteStatus],
 ) -> Vec<Cast> {
     let mut casts: Vec<Cast> = approvals
         .into_iter()
-        .map(|approval| {
+        .map(|Paper { approval, by_server }| {
             let spec = &approval.spec;
             let uids = (question.uid, spec.preparation_ref.uid.as_deref());
             Cast {
@@ -296,6 +318,7 @@ fn gather<'a>(
                 on_preparation: spec.preparation_ref.name == *question.preparation,
                 on_uid: !matches!(uids, (Some(ours), Some(theirs)) if ours != theirs),
                 in_hand: true,
+                by_server,
             }
         })
         .collect();
@@ -313,7 +336,7 @@ fn gather<'a>(
         // A vote on a Preparation that was not there is remembered under a name that it did not mean.
         if vote.reason != Vote::PreparationNotFound && !casts.iter().any(same) {
             let vote = VoteStatus { counted: false, ..vote.clone() };
-            casts.push(Cast { vote, on_preparation: true, on_uid: true, in_hand: false });
+            casts.push(Cast { vote, on_preparation: true, on_uid: true, in_hand: false, by_server: false });
         }
     }
     casts
@@ -328,7 +351,11 @@ fn authentic(question: &Question, electorate: &Electorate, cast: &Cast) -> Resul
         return Err(Vote::DigestMismatch);
     }
     match electorate.trust {
-        ApprovalTrust::Cluster | ApprovalTrust::Repository => Ok(()),
+        ApprovalTrust::Repository => Ok(()),
+        ApprovalTrust::Cluster => {
+            let seen_veto = !cast.in_hand && cast.vote.decision == Ballot::Reject;
+            if cast.by_server || seen_veto { Ok(()) } else { Err(Vote::SignatureMissing) }
+        }
         ApprovalTrust::Signed => {
             let who = identity(&cast.vote.approver);
             let known = electorate.known.get(&who).ok_or(Vote::NotEligible)?;

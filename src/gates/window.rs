@@ -79,6 +79,12 @@ pub fn rollback(case: &Case, facts: &Facts, context: &Context) -> Option<Verdict
 /// The answer for a promotion beyond `limits.maxPromotions` of this run.
 #[must_use]
 pub fn beyond(limit: usize) -> Verdict {
+    if limit == 0 {
+        return Verdict::failed(
+            GATE,
+            "limits.maxPromotions is 0: no run promotes anything until it is raised",
+        );
+    }
     let message =
         format!("limits.maxPromotions allows {limit} promotions a run; it is promoted by a later run");
     Verdict::waiting(GATE, For::LaterRun, message)

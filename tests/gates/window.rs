@@ -23,6 +23,46 @@ fn inside_it_passes_and_outside_it_waits_for_the_next_opening() {
     assert_eq!(sim.deployed(SHOP).as_deref(), Some("p1"));
 }
 
+/// Zurich, 2027: on 28 March the clock goes from 02:00 to 03:00, on 31 October from 03:00 back to 02:00.
+#[test]
+fn over_both_switches_of_the_clock() {
+    for (window, open) in [
+        ("days: [Sun], from: \"02:30\", to: \"03:30\"", [("03-28T01:00:00Z", "03-28T01:30:00Z")].as_slice()),
+        // What starts on Saturday ends at a time that the clock skips.
+        ("days: [Sat], from: \"23:00\", to: \"02:30\"", &[("03-27T22:00:00Z", "03-28T01:00:00Z")]),
+        ("days: [Sun], from: \"02:00\", to: \"03:00\"", &[("10-31T00:00:00Z", "10-31T02:00:00Z")]),
+        (
+            "days: [Sun], from: \"02:15\", to: \"02:45\"",
+            &[("10-31T00:15:00Z", "10-31T00:45:00Z"), ("10-31T01:15:00Z", "10-31T01:45:00Z")],
+        ),
+        (
+            "days: [Sat], from: \"23:00\", to: \"02:30\"",
+            &[("10-30T21:00:00Z", "10-31T00:30:00Z"), ("10-31T01:00:00Z", "10-31T01:30:00Z")],
+        ),
+    ] {
+        let mut sim = Sim::shop();
+        sim.order(SHOP, &with(&format!("windows: [{{timezone: Europe/Zurich, {window}}}]")));
+        sim.preparation(SHOP, "p1", 1);
+        let instant = |text: &str| time(&format!("2027-{text}"));
+        let a_second_before = |time: Time| Time::from_unix(time.unix() - 1);
+        let mut says = |now: Time| {
+            sim.now = now;
+            let plan = sim.plan();
+            let promotes = matches!(row(&plan, SHOP).decision, Decision::Promote(_));
+            let verdict = gate(&plan, SHOP, GateName::Window).clone();
+            assert_eq!(verdict.is_passed(), promotes);
+            (promotes, verdict.outcome)
+        };
+        for (from, to) in open {
+            let (from, to) = (instant(from), instant(to));
+            let waits = Outcome::Waiting(For::Instant(from));
+            assert_eq!(says(a_second_before(from)), (false, waits), "{window}");
+            assert!(says(from).0 && says(a_second_before(to)).0, "{window}: from {from} to {to}");
+            assert!(!says(to).0, "{window}: at {to}");
+        }
+    }
+}
+
 #[test]
 fn an_environments_freeze_holds_every_order_there_and_a_cluster_that_joins() {
     let mut sim = Sim::shop();
@@ -103,4 +143,17 @@ fn a_run_promotes_no_more_than_it_may() {
     assert_eq!(held.message, "limits.maxPromotions allows 2 promotions a run; it is promoted by a later run");
     sim.run();
     assert!(sim.deployed("shop/c").is_some());
+}
+
+#[test]
+fn a_limit_of_none_says_that_no_later_run_helps() {
+    let mut sim = Sim::shop();
+    sim.order(SHOP, &with(""));
+    sim.preparation(SHOP, "p1", 1);
+    sim.options.max_promotions = Some(0);
+    let plan = sim.run();
+    let held = gate(&plan, SHOP, GateName::Window);
+    assert_eq!(held.outcome, Outcome::Failed);
+    assert_eq!(held.message, "limits.maxPromotions is 0: no run promotes anything until it is raised");
+    assert_eq!(sim.deployed(SHOP), None);
 }

@@ -86,6 +86,7 @@ struct Ask {
     sealed: Option<Time>,
     deployed: bool,
     uid: Option<&'static str>,
+    by_server: bool,
 }
 impl Ask {
     fn new(trust: ApprovalTrust, required: u32) -> Self {
@@ -97,6 +98,7 @@ impl Ask {
             sealed: None,
             deployed: false,
             uid: None,
+            by_server: true,
         }
     }
     fn sealed(self, at: Time) -> Self {
@@ -114,7 +116,8 @@ impl Ask {
             sealed: self.sealed,
             deployed: self.deployed,
         };
-        tally(&question, &self.electorate, approvals, remembered, time(NOW))
+        let papers = approvals.iter().map(|approval| Paper { approval, by_server: self.by_server });
+        tally(&question, &self.electorate, papers, remembered, time(NOW))
     }
 }
 fn reasons(tally: &Tally) -> Vec<(&str, Vote)> {
@@ -340,6 +343,33 @@ fn votes_pasted_into_the_status_are_verified_like_any_other() {
     assert_eq!(Ask::new(ApprovalTrust::Repository, 1).tally(&[], &[other]).votes, []);
 }
 
+/// Push rights are no word of the API server's: neither a file nor a Serving's memory, which both are in git.
+#[test]
+fn under_cluster_only_the_api_server_vouches() {
+    let by_server = Ask::new(ApprovalTrust::Cluster, 1);
+    let in_file = Ask { by_server: false, ..by_server.clone() };
+    let ann = approval("v1", "ann", Approve, minute(1));
+    let seen = by_server.tally(std::slice::from_ref(&ann), &[]);
+    assert!(seen.met);
+    let tally = in_file.tally(std::slice::from_ref(&ann), &[]);
+    assert_eq!((tally.met, reasons(&tally)), (false, vec![("v1", Vote::SignatureMissing)]));
+    assert_eq!(
+        tally.warnings,
+        [
+            "Approval v1 stands in a file, where nobody vouches for who wrote it; it counts for nothing under approvalTrust: Cluster"
+        ]
+    );
+    let pasted = by_server.tally(&[], &seen.votes);
+    assert_eq!((pasted.met, pasted.votes.len()), (false, 0), "{:?}", pasted.votes);
+    assert!(in_file.tally(std::slice::from_ref(&ann), &seen.votes).votes.iter().all(|v| !v.counted));
+    // Nobody's veto is made or taken back by a file.
+    let reject = approval("v2", "bob", Reject, minute(2));
+    assert!(in_file.tally(std::slice::from_ref(&reject), &[]).vetoes.is_empty());
+    let vetoed = by_server.tally(std::slice::from_ref(&reject), &[]).votes;
+    let later = approval("v3", "bob", Approve, minute(3));
+    assert_eq!(in_file.tally(&[later], &vetoed).vetoes, ["bob"]);
+}
+
 #[test]
 fn signed_times_decide_and_unsigned_ones_do_not() {
     let ask = Ask::new(ApprovalTrust::Signed, 1);
@@ -484,6 +514,7 @@ proptest! {
             sealed: None,
             deployed: false,
             uid: None,
+            by_server: false,
         };
         let tally = ask.tally(&all, &[]);
 
