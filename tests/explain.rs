@@ -7,6 +7,7 @@ mod sim;
 
 use expedite::decide::forecast::explained;
 use expedite::gates;
+use expedite::model::evidence::{ArtifactFacts, Evidence, Looked};
 use expedite::model::id::OrderName;
 use expedite::model::plan::{Explained, Plan};
 use expedite::model::verdict::{GateName, Outcome};
@@ -64,6 +65,68 @@ fn every_gate_answers_at_once_though_the_first_one_holds() {
     assert_eq!(said[2], (GateName::Approvals, "ann: `expedite approve shop/podinfo p1 --as NAME`"));
     assert_eq!(said[3], (GateName::Window, "nobody: it passes by itself at 2026-11-30T20:00:00Z"));
     assert_eq!(more.idle, None);
+}
+
+/// Under Automatic nothing is queued; `get` says all the same what the newest one waits for.
+#[test]
+fn what_waits_is_read_back_from_what_was_committed() {
+    let upstream = "upstream: [{order: staging/podinfo}]";
+    for (gates, waits_for) in [
+        ("", "Evidence"),
+        (upstream, "Upstream"),
+        ("checks: [{name: scan, vulnerabilities: {maxAge: 24h}}]", "Checks"),
+        ("approvals: {requiredApprovals: 1, allowedGroups: [platform]}", "Approvals"),
+        ("windows: [{timezone: UTC, from: \"20:00\", to: \"21:00\"}]", "Window"),
+        ("signed", "Ready"),
+    ] {
+        for (mode, deployed) in
+            [("Automatic", true), ("Automatic", false), ("Manual", true), ("Manual", false)]
+        {
+            let mut sim = Sim::shop();
+            sim.order("staging/podinfo", "{environment: dev, promotion: {mode: Manual}}");
+            let open = |mode: &str, gates: &str| {
+                format!("{{environment: production, promotion: {{mode: {mode}, {gates}}}}}")
+            };
+            sim.order(SHOP, &open("Automatic", ""));
+            if deployed {
+                sim.preparation(SHOP, "p1", 1);
+                sim.run();
+            }
+            sim.preparation_with(SHOP, "p2", 2, &format!("signed: {}", gates != "signed"));
+            if gates.is_empty() {
+                sim.facts.insert(digest("p2"), missing());
+            }
+            sim.order(SHOP, &open(mode, if gates == "signed" { "" } else { gates }));
+            if mode == "Manual" {
+                sim.promote(SHOP, "p2");
+            }
+            let plan = sim.run();
+            let row = plan.rows.iter().find(|r| r.order == order(SHOP)).unwrap();
+            let held = row.waits_for().map(|v| v.gate.to_string());
+            if let Some(serving) = sim.serving(SHOP) {
+                let waits = serving.status.waits();
+                let waits = waits.map(|(name, gate)| (name.to_string(), gate.to_string()));
+                assert_eq!(waits, Some(("p2".to_owned(), waits_for.to_owned())), "{mode} {deployed}");
+            }
+            assert_eq!(held.as_deref(), Some(waits_for));
+        }
+    }
+    let mut sim = Sim::shop();
+    sim.order(SHOP, "{environment: production, promotion: {mode: Automatic}}");
+    sim.preparation(SHOP, "p1", 1);
+    sim.run();
+    assert_eq!(sim.serving(SHOP).unwrap().status.waits(), None);
+}
+
+fn missing() -> ArtifactFacts {
+    let nothing = || Looked { why: "nothing is attached".into(), ..Looked::default() };
+    let mut facts = ArtifactFacts {
+        artifact: Some(Evidence::Missing(nothing())),
+        signature: Some(Evidence::Missing(nothing())),
+        ..ArtifactFacts::default()
+    };
+    facts.provenance.insert(order(SHOP), Evidence::Missing(nothing()));
+    facts
 }
 
 #[test]

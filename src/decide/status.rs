@@ -11,7 +11,8 @@ use crate::model::order::Mode;
 use crate::model::plan::{ApplicationAction, ApplicationPlan, Decision};
 use crate::model::reason::{Approved, Ready, Verified};
 use crate::model::serving::{
-    ApprovalStatus, ClusterStatus, Deployed, DeployedVulnerabilities, Queued, ServingStatus, VerifiedStatus,
+    self, ApprovalStatus, ClusterStatus, Deployed, DeployedVulnerabilities, Queued, ServingStatus,
+    VerifiedStatus,
 };
 use crate::model::verdict::{GateName, Verdict};
 use crate::resolve::observe::{self, Health};
@@ -212,7 +213,7 @@ fn condition(kind: &str, status: &str, reason: &str, message: String) -> Conditi
 fn waiting(case: &Case, verdicts: &[Verdict]) -> Option<String> {
     let candidate = case.candidate.as_ref()?;
     let verdict = Verdict::first_holding(verdicts)?;
-    Some(format!("{} waits for {}: {}", candidate.name, verdict.gate, verdict.message))
+    Some(serving::waiting(&candidate.name, verdict))
 }
 
 /// What the Applications say of what is deployed after this run.

@@ -24,17 +24,6 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// The gates of a promotion, in their order.
-pub const GATES: [GateName; 7] = [
-    GateName::Ready,
-    GateName::Upstream,
-    GateName::Checks,
-    GateName::Approvals,
-    GateName::Evidence,
-    GateName::Window,
-    GateName::OptIn,
-];
-
 /// A past promotion.
 #[derive(Debug, Clone)]
 pub struct Past {
@@ -136,7 +125,7 @@ impl Past {
     pub fn judge(&self, then: &Then, now: Option<&ArtifactFacts>) -> Vec<(GateName, Doubt)> {
         let named: Vec<&str> = self.gates.iter().map(|said| said.name.as_str()).collect();
         let mut doubts = Vec::new();
-        for gate in GATES {
+        for gate in GateName::ALL {
             let doubt = match self.said(gate) {
                 None => Some(Not("the record says nothing of this gate".into())),
                 Some(_) if named.iter().filter(|n| **n == gate.as_str()).count() > 1 => {

@@ -11,6 +11,7 @@ use crate::model::reason::{Ended, Vote};
 use crate::model::renderer;
 use crate::model::schema;
 use crate::model::time::Time;
+use crate::model::verdict::{GateName, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -121,6 +122,25 @@ impl ServingStatus {
     pub fn condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions.iter().find(|c| c.kind == kind)
     }
+    /// Which Preparation waits for which gate: what is queued, else the candidate that condition Ready speaks
+    /// of, in the words of [`waiting`].
+    #[must_use]
+    pub fn waits(&self) -> Option<(PreparationName, GateName)> {
+        if let Some(queued) = &self.queued {
+            return Some((queued.preparation_name.clone(), GateName::parse(&queued.waits_for)?));
+        }
+        self.condition("Ready")?.message.split("; ").find_map(|part| {
+            let (name, rest) = part.split_once(" waits for ")?;
+            let (gate, _) = rest.split_once(": ")?;
+            Some((PreparationName::parse(name).ok()?, GateName::parse(gate)?))
+        })
+    }
+}
+
+/// What condition Ready says of a candidate that waits; [`ServingStatus::waits`] reads it.
+#[must_use]
+pub fn waiting(candidate: &PreparationName, verdict: &Verdict) -> String {
+    format!("{candidate} waits for {}: {}", verdict.gate, verdict.message)
 }
 
 /// What the Applications are pinned to, besides name and digest.

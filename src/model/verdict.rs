@@ -25,6 +25,21 @@ pub enum GateName {
 }
 
 impl GateName {
+    /// All of them, in the order in which a promotion passes them.
+    pub const ALL: [Self; 7] = [
+        Self::Ready,
+        Self::Upstream,
+        Self::Checks,
+        Self::Approvals,
+        Self::Evidence,
+        Self::Window,
+        Self::OptIn,
+    ];
+    /// By its printed name.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|gate| gate.as_str() == text)
+    }
     /// As printed.
     #[must_use]
     pub fn as_str(self) -> &'static str {

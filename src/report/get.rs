@@ -5,7 +5,7 @@ use crate::model::meta::{Readiness, Status};
 use crate::model::order::{AutoDeploy, Mode, Order};
 use crate::model::plan::{Plan, ServingPlan};
 use crate::model::preparation::Preparation;
-use crate::model::serving::{Queued, ServingStatus};
+use crate::model::serving::ServingStatus;
 use crate::model::time::Time;
 use crate::model::world::{GitOps, Loaded, is_cluster};
 use crate::report::table::{Table, age};
@@ -84,7 +84,6 @@ pub fn servings(lines: &[ServingLine<'_>], layout: Layout) -> Table {
             (Some(_), Some(ready)) => (ready.status.clone(), ready.reason.clone()),
             (Some(_), None) => ("Unknown".to_owned(), String::new()),
         };
-        let queued = line.status.and_then(|s| s.queued.as_ref());
         let cells = [
             line.order.name.to_string(),
             line.order.name.to_string(),
@@ -95,7 +94,7 @@ pub fn servings(lines: &[ServingLine<'_>], layout: Layout) -> Table {
             reason("Verified"),
             age(line.created, layout.now),
         ];
-        push(&mut table, layout, &line.order.namespace, &cells, &waiting(queued));
+        push(&mut table, layout, &line.order.namespace, &cells, &waiting(line.status));
     }
     table
 }
@@ -111,7 +110,7 @@ pub fn orders<'a>(
     let mut table = table(&columns, &["DIGEST"], layout);
     for (order, loaded) in orders {
         let status = status(gitops, order);
-        let [queued, waits_for] = waiting(status.and_then(|s| s.queued.as_ref()));
+        let [queued, waits_for] = waiting(status);
         let cells = [
             order.name.to_string(),
             loaded.object.spec.environment.as_ref().map(ToString::to_string).unwrap_or_default(),
@@ -139,16 +138,16 @@ pub fn preparations<'a>(
     for ((namespace, preparation), loaded) in preparations {
         let spec = &loaded.object.spec;
         let order = OrderRef { namespace: namespace.clone(), name: spec.order_name.clone() };
-        let queued = status(gitops, &order)
-            .and_then(|s| s.queued.as_ref())
-            .filter(|q| q.preparation_name == *preparation);
+        let status = status(gitops, &order);
+        let waits = status.and_then(ServingStatus::waits).filter(|(name, _)| name == preparation);
+        let queued = status.and_then(|s| s.queued.as_ref()).filter(|q| q.preparation_name == *preparation);
         let cells = [
             preparation.to_string(),
             spec.order_name.to_string(),
             ready(loaded).to_owned(),
             spec.artifact.signed.to_string(),
             queued.map(|_| "True".to_owned()).unwrap_or_default(),
-            waiting(queued)[1].clone(),
+            waits.map(|(_, gate)| gate.to_string()).unwrap_or_default(),
             age(loaded.object.metadata.creation_timestamp, layout.now),
         ];
         let message = spec.commit_message.clone().unwrap_or_default();
@@ -194,12 +193,14 @@ fn push(table: &mut Table, layout: Layout, namespace: &Namespace, cells: &[Strin
     table.row(namespace.iter().chain(cells).chain(wide));
 }
 
-/// QUEUED and WAITS FOR.
-fn waiting(queued: Option<&Queued>) -> [String; 2] {
-    match queued {
-        Some(queued) => [queued.preparation_name.to_string(), queued.waits_for.clone()],
-        None => [String::new(), String::new()],
-    }
+/// QUEUED and WAITS FOR. Under Automatic nothing is queued, and the newest one waits all the same.
+fn waiting(status: Option<&ServingStatus>) -> [String; 2] {
+    let queued = status.and_then(|s| s.queued.as_ref());
+    let waits = status.and_then(ServingStatus::waits);
+    [
+        queued.map(|q| q.preparation_name.to_string()).unwrap_or_default(),
+        waits.map(|(_, gate)| gate.to_string()).unwrap_or_default(),
+    ]
 }
 
 pub(super) fn status<'a>(gitops: &'a GitOps, order: &OrderRef) -> Option<&'a ServingStatus> {

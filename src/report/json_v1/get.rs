@@ -91,7 +91,18 @@ pub struct Order {
     pub deployed_preparation_name: Option<String>,
     pub deployed_digest: Option<String>,
     pub queued: Option<Queued>,
+    /// What is queued, or under Automatic the newest one, and the gate that holds it.
+    pub waiting: Option<Waiting>,
     pub creation_timestamp: Option<String>,
+}
+
+/// A Preparation that waits for a gate.
+#[derive(Debug, Serialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+#[allow(missing_docs)]
+pub struct Waiting {
+    pub preparation_name: String,
+    pub waits_for: String,
 }
 
 /// One Preparation.
@@ -185,6 +196,10 @@ pub fn orders<'a>(
                 deployed_preparation_name: status.and_then(|s| text(s.observed_preparation_name.as_ref())),
                 deployed_digest: status.and_then(|s| text(s.deployed_digest.as_ref())),
                 queued: status.and_then(|s| queued(s, None)),
+                waiting: status.and_then(ServingStatus::waits).map(|(name, gate)| Waiting {
+                    preparation_name: name.to_string(),
+                    waits_for: gate.to_string(),
+                }),
                 creation_timestamp: time(loaded.object.metadata.creation_timestamp),
             }
         }),
