@@ -7,9 +7,11 @@ use crate::model::environment::Selector;
 use crate::model::id::{
     Digest, EnvironmentName, IdError, Namespace, OciRepository, OrderName, PreparationName,
 };
+use crate::model::naming::GROUP;
 use crate::model::scope::Shard;
 use crate::model::time::Time;
 use crate::report::fingerprint::Fingerprint;
+use crate::report::names;
 use clap::builder::FalseyValueParser;
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use std::fmt;
@@ -171,6 +173,8 @@ pub enum Verb {
 Examples:
   expedite init                                        in a checkout of the GitOps repository
   expedite init --url https://git.example/shop/gitops.git --registry registry.shop.example:5000
+  expedite init --registry registry.shop.example:5000 --order shop/web --trust cosign.pub --key job.key
+                                                       an Order and a Kitchen, too: the whole of a first repository
   expedite init --ci none -q | kubectl apply -f -      only the Secret on stdout")]
     Init(Init),
 
@@ -181,6 +185,7 @@ Examples:
   expedite plan --only shop/podinfo -o json
   expedite plan --from-cluster --context prod          objects and Applications as they are in a cluster
   expedite plan --detailed-exitcode                    2 when there are changes
+  expedite plan -o name                                only the Orders that move, for a pipe
   expedite plan --at 2027-01-04T06:00:00Z              as of then
   expedite plan -o diff --color always | less -R       what changes inside the artifacts
   expedite plan -o markdown --base origin/main         what a pull request causes, for a comment on it
@@ -237,7 +242,8 @@ Examples:
   expedite get                                         Servings: what runs, and in which state
   expedite get orders -n shop
   expedite get servings -o wide
-  expedite get history shop/podinfo")]
+  expedite get history shop/podinfo
+  expedite get orders -l team=web -o name | xargs -n1 expedite explain")]
     Get(Get),
 
     /// Show every gate of an Order's candidate: what it found, and who has to do what
@@ -251,7 +257,8 @@ Examples:
 Examples:
   expedite open                                        what anybody can do something about
   expedite open --as ann                               what Ann can: Review, then Promote
-  expedite open -n shop -o json")]
+  expedite open -n shop -o json
+  expedite open --as ann -o name | xargs -n1 expedite explain")]
     Open(Open),
 
     /// Vote on a Preparation: show what it is, sign, write the vote's file
@@ -261,6 +268,22 @@ Examples:
   expedite approve shop/podinfo podinfo-d7ce0c46a686 --reject --comment 'loses orders' --sign-key ~/.ssh/id_ed25519
   expedite approve shop/podinfo --sign-key ~/.ssh/id_ed25519.pub    an agent or a security key signs")]
     Approve(Approve),
+
+    /// Make a Preparation of an artifact that a CI pipeline pushed and signed
+    #[command(after_help = "\
+Its evidence is read first, as a promotion reads it. The same artifact gives the same bytes whenever it is prepared;
+a file that is there is never overwritten.
+
+Examples:
+  expedite prepare registry.shop.example:5000/shop/web:1.5.0 --order shop/web           prints it
+  expedite prepare registry.shop.example:5000/shop/web@sha256:5d41… --order shop/web --into objects/preparations
+  expedite prepare … --order shop/web --base-digest sha256:9f86…                        what two stages have in common
+  expedite prepare … --order shop/web --repo https://git.shop.example/shop/gitops.git   Order and Kitchen from there
+  expedite prepare … --order shop/web -n shop -o name
+
+Exit status: 0 made, or there already; 5 its evidence is missing or invalid, or another file is in its place; 1 something
+could not be read.")]
+    Prepare(Prepare),
 
     /// Compare the objects inside two artifacts of an Order; values of Secrets are not shown
     #[command(after_help = "\
@@ -350,6 +373,12 @@ pub struct Init {
     /// Registry that the Secret is for: HOST or HOST:PORT
     #[arg(long, value_name = "HOST", default_value = "registry.example.com")]
     pub registry: String,
+    /// Write a first Order, NAMESPACE/NAME, too
+    #[arg(long, value_name = "ORDER", value_parser = OrderArg::parse)]
+    pub order: Option<OrderArg>,
+    /// Write a Kitchen that trusts this public key for signatures and provenance, and that of --key for records; may be given again
+    #[arg(long, value_name = "FILE.pub")]
+    pub trust: Vec<PathBuf>,
     /// Argo CD's namespace
     #[arg(long, value_name = "NAMESPACE", default_value = "argocd", value_parser = Namespace::parse)]
     pub argocd_namespace: Namespace,
@@ -452,6 +481,8 @@ pub enum PlanFormat {
     Markdown,
     /// Of the Applications' files and of the objects inside the artifacts.
     Diff,
+    /// The Orders that move, one a line.
+    Name,
 }
 
 /// `run`.
@@ -485,6 +516,19 @@ pub enum TableFormat {
     Json,
 }
 
+/// How a list of objects is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ListFormat {
+    /// For people.
+    Table,
+    /// With more columns.
+    Wide,
+    /// Versioned and stable.
+    Json,
+    /// One object a line, for a pipe.
+    Name,
+}
+
 /// `render`.
 #[derive(Debug, Args)]
 pub struct Render {
@@ -511,7 +555,7 @@ pub struct Promote {
     #[arg(value_name = "ORDER", value_parser = OrderArg::parse)]
     pub order: OrderArg,
     /// The Preparation
-    #[arg(value_name = "PREPARATION", value_parser = PreparationName::parse)]
+    #[arg(value_name = "PREPARATION", value_parser = preparation_arg)]
     pub preparation: PreparationName,
     /// Where it is written
     #[command(flatten)]
@@ -544,7 +588,7 @@ pub struct Rollback {
     #[arg(value_name = "ORDER", value_parser = OrderArg::parse)]
     pub order: Option<OrderArg>,
     /// To this Preparation [default: the newest other one that was healthy here]
-    #[arg(value_name = "PREPARATION", value_parser = PreparationName::parse)]
+    #[arg(value_name = "PREPARATION", value_parser = preparation_arg)]
     pub preparation: Option<PreparationName>,
     /// Every Order of this Environment
     #[arg(long, value_name = "NAME", value_parser = EnvironmentName::parse, conflicts_with = "order")]
@@ -567,8 +611,8 @@ pub struct Get {
     #[arg(short = 'A', long)]
     pub all_namespaces: bool,
     /// How it is printed
-    #[arg(short, long, value_enum, default_value_t = TableFormat::Table)]
-    pub output: TableFormat,
+    #[arg(short, long, value_enum, default_value_t = ListFormat::Table)]
+    pub output: ListFormat,
 }
 
 /// What `get` prints.
@@ -605,8 +649,8 @@ pub struct Open {
     #[arg(long = "as", value_name = "USER")]
     pub viewer: Option<String>,
     /// How it is printed
-    #[arg(short, long, value_enum, default_value_t = TableFormat::Table)]
-    pub output: TableFormat,
+    #[arg(short, long, value_enum, default_value_t = ListFormat::Table)]
+    pub output: ListFormat,
 }
 
 /// `approve`.
@@ -616,7 +660,7 @@ pub struct Approve {
     #[arg(value_name = "ORDER", value_parser = OrderArg::parse)]
     pub order: OrderArg,
     /// The Preparation [default: what could be promoted, else the newest]
-    #[arg(value_name = "PREPARATION", value_parser = PreparationName::parse)]
+    #[arg(value_name = "PREPARATION", value_parser = preparation_arg)]
     pub preparation: Option<PreparationName>,
     /// Vote against it: a veto
     #[arg(long)]
@@ -633,6 +677,43 @@ pub struct Approve {
     /// File to write; - prints it [default: approvals/ in the folder that the Preparation came from]
     #[arg(short, long, value_name = "FILE")]
     pub output: Option<PathBuf>,
+}
+
+/// `prepare`.
+#[derive(Debug, Args)]
+pub struct Prepare {
+    /// HOST/REPOSITORY@sha256:… or HOST/REPOSITORY:TAG
+    #[arg(value_name = "REF", value_parser = ArtifactArg::parse)]
+    pub reference: ArtifactArg,
+    /// For this Order, NAMESPACE/NAME: its provenance has to name it
+    #[arg(long, value_name = "ORDER", value_parser = OrderArg::parse)]
+    pub order: OrderArg,
+    /// Its name [default: the Order's and the digest's first 12 digits]
+    #[arg(long, value_name = "NAME", value_parser = PreparationName::parse)]
+    pub name: Option<PreparationName>,
+    /// What it was rendered from; signed provenance has to list it [default: the annotation org.opencontainers.image.base.digest]
+    #[arg(long, value_name = "DIGEST", value_parser = Digest::parse)]
+    pub base_digest: Option<Digest>,
+    /// Write FOLDER/NAMESPACE/NAME.yaml, and print its path; nothing where it is among the objects already
+    #[arg(long, value_name = "FOLDER")]
+    pub into: Option<PathBuf>,
+    /// Verify nothing: signature, base and time are your word; run reads the evidence all the same
+    #[arg(long)]
+    pub skip_evidence: bool,
+    /// How it is printed [default: yaml]
+    #[arg(short, long, value_enum)]
+    pub output: Option<ObjectFormat>,
+}
+
+/// How an object is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ObjectFormat {
+    /// As a file holds it.
+    Yaml,
+    /// As kubectl takes it, too.
+    Json,
+    /// Its kind and name.
+    Name,
 }
 
 /// `verify`.
@@ -690,10 +771,10 @@ pub struct Diff {
     #[arg(value_name = "ORDER", value_parser = OrderArg::parse)]
     pub order: OrderArg,
     /// From this Preparation [default: what is deployed]
-    #[arg(value_name = "FROM", value_parser = PreparationName::parse)]
+    #[arg(value_name = "FROM", value_parser = preparation_arg)]
     pub from_preparation: Option<PreparationName>,
     /// To this one [default: what could be promoted, else the newest]
-    #[arg(value_name = "TO", value_parser = PreparationName::parse)]
+    #[arg(value_name = "TO", value_parser = preparation_arg)]
     pub to_preparation: Option<PreparationName>,
     /// Show known noise, too: labels and annotations that change with every rendering
     #[arg(long)]
@@ -701,7 +782,7 @@ pub struct Diff {
 }
 
 /// An Order (or another namespaced object) as a person names it: `NAMESPACE/NAME`, or `NAME` where `-n`
-/// or the objects leave one namespace for it.
+/// or the objects leave one namespace for it; either may stand behind its kind, as `-o name` prints it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OrderArg {
     /// Where it is, if said.
@@ -716,6 +797,7 @@ impl OrderArg {
     /// # Errors
     /// Quotes the text and says the rule.
     pub fn parse(text: &str) -> Result<Self, IdError> {
+        let text = without_kind(text);
         match text.split_once('/') {
             Some((namespace, name)) => {
                 Ok(Self { namespace: Some(Namespace::parse(namespace)?), name: OrderName::parse(name)? })
@@ -723,6 +805,21 @@ impl OrderArg {
             None => Ok(Self { namespace: None, name: OrderName::parse(text)? }),
         }
     }
+}
+
+/// What stands behind the kind that `-o name` writes. A namespace has no dot, so nothing is taken for two things.
+fn without_kind(text: &str) -> &str {
+    let behind =
+        |kind: &&str| text.strip_prefix(*kind)?.strip_prefix('.')?.strip_prefix(GROUP)?.strip_prefix('/');
+    [names::ORDER, names::PREPARATION, names::SERVING].iter().find_map(behind).unwrap_or(text)
+}
+
+/// A Preparation as a person names it, or as `-o name` prints it beside one `-n`: its namespace is the Order's.
+///
+/// # Errors
+/// Says the rule.
+fn preparation_arg(text: &str) -> Result<PreparationName, IdError> {
+    PreparationName::parse(without_kind(text))
 }
 
 /// An artifact as a person names it: `[oci://]HOST/REPOSITORY`, then `:TAG`, `@sha256:…`, or both (the digest
@@ -870,8 +967,28 @@ mod tests {
     fn an_order_is_named_with_or_without_its_namespace() {
         assert_eq!(OrderArg::parse("shop/podinfo").unwrap().to_string(), "shop/podinfo");
         assert_eq!(OrderArg::parse("podinfo").unwrap().namespace, None);
-        for bad in ["", "/", "a/", "/a", "a/b/c", "A"] {
+        for bad in ["", "/", "a/", "/a", "a/b/c", "A", "order.example/a/b", "order.delivery.kokumi.dev/"] {
             assert!(OrderArg::parse(bad).is_err(), "{bad}");
         }
+    }
+
+    #[test]
+    fn what_o_name_prints_is_taken_back() {
+        let shop = Namespace::parse("shop").unwrap();
+        for kind in [names::ORDER, names::PREPARATION, names::SERVING] {
+            let back = |asked: &[Namespace]| {
+                let line = names::line(kind, &shop, "a.b", asked);
+                OrderArg::parse(line.trim_end()).unwrap().to_string()
+            };
+            assert_eq!((back(&[]), back(std::slice::from_ref(&shop))), ("shop/a.b".into(), "a.b".into()));
+        }
+        assert_eq!(
+            OrderArg::parse("order/web").unwrap().to_string(),
+            "order/web",
+            "a namespace called order"
+        );
+        assert_eq!(OrderArg::parse("order.delivery.kokumi.dev").unwrap().namespace, None);
+        assert_eq!(preparation_arg("preparation.delivery.kokumi.dev/a-1").unwrap().as_str(), "a-1");
+        assert!(preparation_arg("preparation.delivery.kokumi.dev/shop/a-1").is_err());
     }
 }

@@ -14,6 +14,7 @@ mod intent;
 mod man;
 mod open;
 mod plan;
+mod prepare;
 mod rehearse;
 mod render;
 mod run;
@@ -44,6 +45,7 @@ pub fn dispatch(cli: &Cli, outside: &Outside, output: &mut Output) -> u8 {
         Verb::Explain(args) => explain::run(common, args, outside, output).map(unchanged),
         Verb::Open(args) => open::run(common, args, outside, output).map(unchanged),
         Verb::Approve(args) => approve::run(common, args, outside, output).map(unchanged),
+        Verb::Prepare(args) => prepare::run(common, args, outside, output).map(unchanged),
         Verb::Verify(args) => verify::run(common, args, outside, output).map(unchanged),
         Verb::VerifyHistory(args) => verify_history::run(common, args, outside, output).map(unchanged),
         Verb::Test(args) => rehearse::run(args, output).map(unchanged),

@@ -10,6 +10,7 @@ pub mod forecast;
 pub mod intent;
 pub mod next;
 pub mod open;
+pub mod prepare;
 pub mod removal;
 pub mod status;
 pub mod weakened;

@@ -11,6 +11,7 @@ pub mod context;
 pub mod drift;
 pub mod edit;
 pub mod layout;
+pub mod preparation;
 pub mod serving;
 pub mod status;
 pub mod template;

@@ -13,6 +13,7 @@ pub mod get;
 pub mod github;
 pub mod json_v1;
 pub mod markdown;
+pub mod names;
 pub mod open;
 pub mod output;
 pub mod plan;

@@ -7,6 +7,7 @@ pub mod base;
 pub mod contents;
 pub mod intend;
 pub mod message;
+pub mod prepare;
 pub mod problems;
 pub mod records;
 pub mod rehearse;

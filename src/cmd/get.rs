@@ -1,6 +1,6 @@
 //! `get`: Orders, Preparations, Servings and histories. Reads the repository and the sources; asks no registry.
 
-use crate::cli::{Common, Get, Resource, TableFormat};
+use crate::cli::{Common, Get, ListFormat, Resource};
 use crate::cmd::one;
 use crate::cmd::setup::{self, Access, Opened, Outside};
 use crate::error::{Failure, Kind};
@@ -8,7 +8,7 @@ use crate::model::id::{Namespace, OrderRef};
 use crate::model::world::Holds;
 use crate::report::get::{self, Layout, ServingLine};
 use crate::report::table::Table;
-use crate::report::{Output, json_v1};
+use crate::report::{Output, json_v1, names};
 use crate::run::{self, Read};
 use std::collections::BTreeSet;
 
@@ -27,8 +27,8 @@ pub fn run(common: &Common, args: &Get, outside: &Outside, output: &mut Output) 
             some => format!("No resources found in {}.", join(some)),
         });
     }
-    if picked.count > 0 || args.output == TableFormat::Json {
-        output.result(&picked.text(args, &opened, &read));
+    if picked.count > 0 || args.output == ListFormat::Json {
+        output.result(&picked.text(common, args, &opened, &read));
     }
     for problem in read.world.problems.iter().chain(&read.gitops.problems) {
         match problem.holds {
@@ -111,19 +111,53 @@ impl<'a> Picked<'a> {
         .collect()
     }
 
-    fn text(&self, args: &Get, opened: &Opened, read: &'a Read) -> String {
-        let orders = || self.orders.iter().filter_map(|order| read.world.orders.get_key_value(*order));
-        let wide = args.output == TableFormat::Wide;
-        if args.output == TableFormat::Json {
-            return match self.resource {
-                Resource::Orders => json_v1::get::orders(orders(), &read.gitops),
-                Resource::Preparations => {
-                    json_v1::get::preparations(self.preparations(opened, read), &read.gitops)
-                }
-                Resource::Servings => json_v1::get::servings(&self.servings),
-                Resource::History => json_v1::get::history(&self.servings),
-            };
+    fn text(&self, common: &Common, args: &Get, opened: &Opened, read: &'a Read) -> String {
+        match args.output {
+            ListFormat::Table => self.table(args, opened, read, false),
+            ListFormat::Wide => self.table(args, opened, read, true),
+            ListFormat::Json => self.json(opened, read),
+            ListFormat::Name => self.names(&common.namespace, opened, read),
         }
+    }
+
+    fn json(&self, opened: &Opened, read: &'a Read) -> String {
+        let orders = self.orders.iter().filter_map(|order| read.world.orders.get_key_value(*order));
+        match self.resource {
+            Resource::Orders => json_v1::get::orders(orders, &read.gitops),
+            Resource::Preparations => {
+                json_v1::get::preparations(self.preparations(opened, read), &read.gitops)
+            }
+            Resource::Servings => json_v1::get::servings(&self.servings),
+            Resource::History => json_v1::get::history(&self.servings),
+        }
+    }
+
+    /// Sorted by namespace and name; of a history its Preparations, each once, the newest first.
+    fn names(&self, asked: &[Namespace], opened: &Opened, read: &'a Read) -> String {
+        match self.resource {
+            Resource::Orders => names::lines(names::ORDER, self.orders.iter().copied(), asked),
+            Resource::Servings => {
+                names::lines(names::SERVING, self.servings.iter().map(|line| line.order), asked)
+            }
+            Resource::Preparations => {
+                let all = self.preparations(opened, read).into_iter();
+                all.map(|(key, _)| names::line(names::PREPARATION, &key.0, key.1.as_str(), asked)).collect()
+            }
+            Resource::History => {
+                let mut seen = BTreeSet::new();
+                let entries = self.servings.iter().flat_map(|line| {
+                    let history = line.status.iter().flat_map(|status| &status.history);
+                    history.map(|entry| (&line.order.namespace, &entry.preparation_name))
+                });
+                let once = entries.filter(|entry| seen.insert(*entry));
+                once.map(|(space, name)| names::line(names::PREPARATION, space, name.as_str(), asked))
+                    .collect()
+            }
+        }
+    }
+
+    fn table(&self, args: &Get, opened: &Opened, read: &'a Read, wide: bool) -> String {
+        let orders = || self.orders.iter().filter_map(|order| read.world.orders.get_key_value(*order));
         let spaces: BTreeSet<&Namespace> = match self.resource {
             Resource::Orders => self.orders.iter().map(|o| &o.namespace).collect(),
             Resource::Preparations => self.preparations(opened, read).iter().map(|(key, _)| &key.0).collect(),

@@ -1,5 +1,7 @@
 //! `init`: the first files of a GitOps repository. Never overwrites.
 
+mod objects;
+
 use crate::cli::{Ci, Common, Init};
 use crate::cmd::setup::Outside;
 use crate::error::{At, Failure, Kind};
@@ -35,6 +37,7 @@ pub fn run(common: &Common, args: &Init, outside: &Outside, output: &mut Output)
         ("sources", sources(common)),
         ("registry_url", quoted(&format!("oci://{}", args.registry))),
     ];
+    let objects = objects::first(common, args, outside)?;
     let mut files = vec![
         ("apps.yaml", include_str!("init/apps.yaml")),
         ("expedite.yaml", include_str!("init/expedite.yaml")),
@@ -58,6 +61,14 @@ pub fn run(common: &Common, args: &Init, outside: &Outside, output: &mut Output)
                     .hint("put the URL there by which Argo CD reads this repository (or remove the file and give --url)"),
             );
         }
+    }
+    for (path, text) in &objects {
+        let written = write_new(&place.folder, path, text)?;
+        output.note(&if written {
+            format!("wrote {path}")
+        } else {
+            format!("kept {path}: it is there already")
+        });
     }
     output.result(&fill(include_str!("init/secret.yaml"), &values));
     Ok(())

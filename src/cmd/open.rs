@@ -1,13 +1,14 @@
 //! `open`: what somebody can do something about.
 
-use crate::cli::{Common, Open, TableFormat};
+use crate::cli::{Common, ListFormat, Open};
 use crate::cmd::one;
 use crate::cmd::setup::{Access, Opened, Outside};
 use crate::cmd::shown;
 use crate::decide::open::open;
 use crate::error::Failure;
-use crate::report::{self, Output, json_v1};
+use crate::report::{self, Output, json_v1, names};
 use crate::run::{self, Known};
+use std::collections::BTreeSet;
 
 /// Decides everything, and lists the promotions in the scope that wait for a person.
 ///
@@ -24,8 +25,13 @@ pub fn run(common: &Common, args: &Open, outside: &Outside, output: &mut Output)
     let in_scope = |order: &_| decided.plan.rows.iter().any(|row| row.order == *order);
     items.retain(|item| in_scope(&item.order));
     output.result(&match args.output {
-        TableFormat::Table | TableFormat::Wide => report::open::text(&items),
-        TableFormat::Json => json_v1::open::open(&items, viewer, decided.plan.at),
+        ListFormat::Table | ListFormat::Wide => report::open::text(&items),
+        ListFormat::Json => json_v1::open::open(&items, viewer, decided.plan.at),
+        ListFormat::Name => {
+            // Under Manual an Order may have a candidate and a newer one: one line all the same.
+            let orders: BTreeSet<_> = items.iter().map(|item| &item.order).collect();
+            names::lines(names::ORDER, orders.into_iter(), &common.namespace)
+        }
     });
     for failure in &decided.plan.problems {
         output.error(failure);

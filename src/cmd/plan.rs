@@ -6,7 +6,7 @@ use crate::cmd::setup::{Access, Opened, Outside};
 use crate::cmd::shown::{self, Shown};
 use crate::cmd::{base, key, one};
 use crate::error::Failure;
-use crate::report::{Output, diff, github, json_v1, markdown, plan};
+use crate::report::{Output, diff, github, json_v1, markdown, names, plan};
 use crate::run::{self, Known, signing};
 
 /// Decides and prints. Whether `--detailed-exitcode` was asked for and there are changes.
@@ -42,7 +42,7 @@ pub fn show(
     let setup = opened.setup(Access::Read, args.allow_removals);
     let looks = match args.output {
         PlanFormat::Markdown | PlanFormat::Diff => true,
-        PlanFormat::Table | PlanFormat::Wide | PlanFormat::Json => {
+        PlanFormat::Table | PlanFormat::Wide | PlanFormat::Json | PlanFormat::Name => {
             output.style().summary.is_some() || comment.is_some()
         }
     };
@@ -58,13 +58,19 @@ pub fn show(
         PlanFormat::Json => json_v1::plan(&view),
         PlanFormat::Markdown => markdown::plan(&view, github::COMMENT_BYTES),
         PlanFormat::Diff => diff::plan::plan(&view, colour),
+        PlanFormat::Name => names::lines(names::ORDER, view.moving(), &common.namespace),
     };
     match (args.output, &view.preview.fingerprint) {
         (PlanFormat::Table | PlanFormat::Wide, Some(fingerprint)) if output.style().verbosity > 0 => {
             text.push_str(&format!("fingerprint {fingerprint}\n"));
         }
         (
-            PlanFormat::Table | PlanFormat::Wide | PlanFormat::Json | PlanFormat::Markdown | PlanFormat::Diff,
+            PlanFormat::Table
+            | PlanFormat::Wide
+            | PlanFormat::Json
+            | PlanFormat::Markdown
+            | PlanFormat::Diff
+            | PlanFormat::Name,
             _,
         ) => {}
     }

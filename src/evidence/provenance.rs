@@ -2,8 +2,10 @@
 
 use crate::evidence::envelope::clip;
 use crate::evidence::statement::Parsed;
+use crate::model::evidence::{Build, Material, ProvenanceProof};
 use crate::model::id::{Digest, OrderRef};
 use crate::model::kitchen::ProvenanceRules;
+use crate::model::renderer::Renderer;
 use crate::model::time::Time;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -20,6 +22,9 @@ struct Shape {
     dependencies: &'static str,
     builder: &'static str,
     build_type: &'static str,
+    parameters: &'static str,
+    renderer: &'static str,
+    commit: &'static str,
 }
 
 const V1: Shape = Shape {
@@ -28,6 +33,9 @@ const V1: Shape = Shape {
     dependencies: "/buildDefinition/resolvedDependencies",
     builder: "/runDetails/builder/id",
     build_type: "/buildDefinition/buildType",
+    parameters: "/buildDefinition/externalParameters",
+    renderer: "/buildDefinition/internalParameters/renderer",
+    commit: "/digest/gitCommit",
 };
 const V02: Shape = Shape {
     order: "/invocation/parameters/order",
@@ -35,6 +43,9 @@ const V02: Shape = Shape {
     dependencies: "/materials",
     builder: "/builder/id",
     build_type: "/buildType",
+    parameters: "/invocation/parameters",
+    renderer: "/invocation/environment/renderer",
+    commit: "/digest/sha1",
 };
 
 /// What provenance says of an artifact that it names for our Order.
@@ -62,7 +73,7 @@ pub fn is_provenance(predicate_type: &str) -> bool {
 /// Says which Order it names instead, or which rule it breaks.
 pub fn read(statement: &Parsed, order: &OrderRef, rules: &ProvenanceRules) -> Result<Provenance, String> {
     let predicate = statement.object()?;
-    let shape = if statement.predicate_type == SLSA_V1 { &V1 } else { &V02 };
+    let shape = shape(&statement.predicate_type);
     names(predicate.pointer(shape.order), shape.order, order)?;
     let text = |path: &str| predicate.pointer(path).and_then(Value::as_str);
     let builder = text(shape.builder);
@@ -80,6 +91,34 @@ pub fn read(statement: &Parsed, order: &OrderRef, rules: &ProvenanceRules) -> Re
         .filter_map(|d| Digest::from_hex(d.pointer("/digest/sha256")?.as_str()?).ok())
         .collect();
     Ok(Provenance { finished_on, dependencies, builder: builder.map(str::to_owned), predicate })
+}
+
+/// What verified provenance says of the build, for a Preparation.
+#[must_use]
+pub fn build(proof: &ProvenanceProof) -> Build {
+    let Some(statement) = &proof.proof.statement else { return Build::default() };
+    let (shape, predicate) = (shape(&statement.predicate_type), &statement.predicate);
+    let material = |entry: &Value| {
+        let text = |path: &str| entry.pointer(path).and_then(Value::as_str);
+        Material {
+            uri: text("/uri").map(str::to_owned),
+            sha256: text("/digest/sha256").and_then(|hex| Digest::from_hex(hex).ok()),
+            commit: text(shape.commit).map(str::to_owned),
+        }
+    };
+    let materials = predicate.pointer(shape.dependencies).and_then(Value::as_array);
+    let renderer = predicate.pointer(shape.renderer).and_then(|r| serde_json::from_value(r.clone()).ok());
+    Build {
+        finished_on: proof.finished_on,
+        materials: materials.into_iter().flatten().map(material).collect(),
+        parameters: predicate.pointer(shape.parameters).cloned(),
+        // As the CustomResourceDefinition takes it.
+        renderer: renderer.filter(|r: &Renderer| r.version.len() <= 64 && Digest::parse(&r.digest).is_ok()),
+    }
+}
+
+fn shape(predicate_type: &str) -> &'static Shape {
+    if predicate_type == SLSA_V1 { &V1 } else { &V02 }
 }
 
 /// Both parts are compared as exact strings: `"shop/podinfo"` as one text, a missing namespace, lists or

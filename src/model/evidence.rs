@@ -4,6 +4,7 @@ use crate::model::id::{Artifact, Digest, OrderRef, PreparationName};
 use crate::model::kitchen::Role;
 use crate::model::order::ApprovalPolicy;
 use crate::model::reason::Verified;
+use crate::model::renderer::Renderer;
 use crate::model::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -162,6 +163,30 @@ pub struct ProvenanceProof {
     pub dependencies: BTreeSet<Digest>,
     /// Builder id.
     pub builder: Option<String>,
+}
+
+/// What signed provenance says of how an artifact was built.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Build {
+    /// When the build ended.
+    pub finished_on: Option<Time>,
+    /// What it was built from, in the provenance's order.
+    pub materials: Vec<Material>,
+    /// What was asked of it: the external parameters (v1), the invocation's parameters (v0.2).
+    pub parameters: Option<serde_json::Value>,
+    /// What rendered it, where the internal parameters (v1) or the invocation's environment (v0.2) say so.
+    pub renderer: Option<Renderer>,
+}
+
+/// One thing that an artifact was built from.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Material {
+    /// Where it was.
+    pub uri: Option<String>,
+    /// Its SHA-256.
+    pub sha256: Option<Digest>,
+    /// Its commit.
+    pub commit: Option<String>,
 }
 
 /// The newest valid seal.

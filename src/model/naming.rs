@@ -1,6 +1,6 @@
 //! How Applications and files are called. Nothing here depends on what may change.
 
-use crate::model::id::{ApplicationName, ClusterName, Digest, IdError, OrderRef};
+use crate::model::id::{ApplicationName, ClusterName, Digest, IdError, OrderName, OrderRef, PreparationName};
 use sha2::{Digest as _, Sha256};
 
 /// Label: the Serving's name (equal to the Order's).
@@ -55,6 +55,30 @@ pub fn application_name(order: &OrderRef, cluster: &ClusterName) -> Result<Appli
     head.truncate(NAME_LIMIT - 1 - hash.len());
     let head = head.trim_end_matches(['-', '.']);
     ApplicationName::parse(&format!("{head}-{hash}"))
+}
+
+/// `<order>-<first 12 hex digits of the digest>`, cut before the digits where the whole would pass 253 characters:
+/// the same artifact has the same name whenever it is prepared.
+///
+/// ```
+/// use expedite::model::{id::{Digest, OrderName}, naming::preparation_name};
+/// let name = preparation_name(&OrderName::parse("podinfo").unwrap(), &Digest::of(b"artifact")).unwrap();
+/// assert_eq!(name.as_str(), "podinfo-c7c5c1d70c5d");
+/// ```
+///
+/// # Errors
+/// None for checked names; the type's rule is checked all the same.
+pub fn preparation_name(order: &OrderName, artifact: &Digest) -> Result<PreparationName, IdError> {
+    let digits = artifact.short();
+    let mut head = order.as_str().to_owned();
+    head.truncate(NAME_LIMIT - 1 - digits.len());
+    PreparationName::parse(&format!("{}-{digits}", head.trim_end_matches(['-', '.'])))
+}
+
+/// `<namespace>/<preparation>.yaml`, below the folder that Preparations are kept in.
+#[must_use]
+pub fn preparation_path(order: &OrderRef, name: &PreparationName) -> String {
+    format!("{}/{name}.yaml", order.namespace)
 }
 
 /// `applications/<namespace>/<application>.yaml`.

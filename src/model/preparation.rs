@@ -1,9 +1,10 @@
 //! Preparation: one rendering of an Order, an OCI artifact pinned by digest.
 
-use crate::model::id::{Digest, Namespace, OrderName};
+use crate::model::id::{Artifact, Digest, Namespace, OrderName, OrderRef, PreparationName};
 use crate::model::meta::{Meta, Status};
 use crate::model::order::ApprovalPolicy;
 use crate::model::renderer;
+use crate::model::time::Time;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -82,4 +83,38 @@ pub struct GitSource {
     pub commit_hash: Option<String>,
     /// Tag.
     pub tag: Option<String>,
+}
+
+/// A Preparation that is to be written: an artifact, and what is known of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Prepared {
+    /// Whose it is, and where.
+    pub order: OrderRef,
+    /// Its name.
+    pub name: PreparationName,
+    /// When the artifact was built, in whole seconds.
+    pub created: Option<Time>,
+    /// Repository and digest.
+    pub artifact: Artifact,
+    /// What it was rendered from.
+    pub base: Option<Base>,
+    /// The artifact of the Preparation before it.
+    pub parent: Option<Digest>,
+    /// Foreign text.
+    pub commit_message: Option<String>,
+    /// Where its sources were; foreign text.
+    pub git: GitSource,
+    /// SHA-256 over what the build was asked for.
+    pub config_hash: Option<Digest>,
+    /// What rendered it.
+    pub renderer: Option<renderer::Renderer>,
+}
+
+/// What an artifact was rendered from: two stages of one change share its digest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    /// `oci://…` without tag and digest.
+    pub oci: Option<String>,
+    /// Its digest.
+    pub digest: Digest,
 }

@@ -1,8 +1,9 @@
 //! What the renderer's controllers and their UI read of the kinds that we share with them, as published in
-//! August 2026. Nothing here is ever looked into: the types are named by the members that hold it, so that a
+//! August 2026. Nothing here is ever looked into, only written (`prepare`): the types are named by the members that hold it, so that a
 //! CustomResourceDefinition made from ours refuses and keeps what the published one did.
 
 use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -96,7 +97,7 @@ pub enum ManifestLayout {
 }
 
 /// `Preparation.spec.renderer`.
-#[derive(Debug, JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Renderer {
     /// Of its image.
@@ -108,7 +109,7 @@ pub struct Renderer {
 }
 
 /// How a Preparation was rendered.
-#[derive(Debug, JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum RenderType {
     /// From manifests.
     Manifest,

@@ -2,7 +2,7 @@
 
 use crate::error::{Failure, Kind};
 use crate::files::Change;
-use crate::model::id::{CommitId, PreparationName};
+use crate::model::id::{CommitId, OrderRef, PreparationName};
 use crate::model::plan::{ApplicationAction, ApplicationPlan, Decision, Forecast, Plan, Row, ServingPlan};
 use crate::model::serving::Serving;
 use crate::model::time::Time;
@@ -103,6 +103,14 @@ impl View<'_> {
             }
         }
         sum
+    }
+
+    /// Orders whose Applications move: something is promoted, or goes.
+    pub fn moving(&self) -> impl Iterator<Item = &OrderRef> {
+        self.plan.rows.iter().filter_map(|row| match &row.decision {
+            Decision::Promote(_) | Decision::Remove(_) => Some(&row.order),
+            Decision::Keep | Decision::Hold | Decision::Broken => None,
+        })
     }
 
     /// All that is wrong, with its kind, for stderr and the exit status: the rows' errors, what could not be

@@ -222,12 +222,23 @@ pub fn record_files(read: &Read, subject: &Subject) -> Vec<Bytes> {
 
 /// What was not read whole and may be the Kitchen, a policy or a check.
 fn problems(read: &Read, order: &OrderRef) -> Vec<Failure> {
-    let all = read.world.problems.iter().chain(&read.gitops.problems);
-    all.filter(|problem| match &problem.holds {
+    problems_that(read, |holds| match holds {
         Holds::Nothing => false,
         Holds::Orders(orders) => orders.contains(order),
         Holds::Everything => true,
     })
-    .map(|problem| problem.failure.clone())
-    .collect()
+}
+
+/// What was not read whole and may be the Kitchen.
+#[must_use]
+pub fn kitchen_problems(read: &Read) -> Vec<Failure> {
+    problems_that(read, |holds| match holds {
+        Holds::Nothing | Holds::Orders(_) => false,
+        Holds::Everything => true,
+    })
+}
+
+fn problems_that(read: &Read, count: impl Fn(&Holds) -> bool) -> Vec<Failure> {
+    let all = read.world.problems.iter().chain(&read.gitops.problems);
+    all.filter(|problem| count(&problem.holds)).map(|problem| problem.failure.clone()).collect()
 }

@@ -1,0 +1,98 @@
+//! The first objects of an empty repository: an Order, and whom the Kitchen trusts.
+
+use crate::cli::{Common, Init};
+use crate::cmd::key;
+use crate::cmd::setup::{self, Outside};
+use crate::error::{At, Failure};
+use crate::evidence::keys::PublicKey;
+use crate::model::kitchen::Role;
+use crate::model::naming::API_VERSION;
+use crate::settings::Settings;
+use crate::yaml::emit;
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+
+/// What stands before the Order's object.
+const ORDER: &str = "\
+# What is deployed. Automatic takes the newest Preparation whose gates pass; Manual waits for expedite promote.
+";
+
+/// What stands before the Kitchen.
+const KITCHEN: &str = "\
+# Whom this repository trusts: who signs artifacts and their provenance, and who signs the runs' records.
+";
+
+/// Path and text of the files that the flags ask for.
+///
+/// # Errors
+/// An Order without a namespace, a file that is no usable public key, or a key to sign with that cannot be read.
+pub fn first(common: &Common, args: &Init, outside: &Outside) -> Result<Vec<(String, String)>, Failure> {
+    let mut files = Vec::new();
+    if let Some(order) = &args.order {
+        let order = setup::named(order, common)?;
+        let object = json!({
+            "apiVersion": API_VERSION,
+            "kind": "Order",
+            "metadata": {"name": order.name, "namespace": order.namespace},
+            "spec": {"promotion": {"mode": "Automatic"}},
+        });
+        let path = format!("objects/{}/{}.yaml", order.namespace, order.name);
+        files.push((path, format!("{ORDER}{}", emit::document(&object))));
+    }
+    if !args.trust.is_empty() {
+        let text = emit::document(&kitchen(common, args, outside)?);
+        files.push(("objects/kitchen.yaml".to_owned(), format!("{KITCHEN}{text}")));
+    }
+    Ok(files)
+}
+
+fn kitchen(common: &Common, args: &Init, outside: &Outside) -> Result<Value, Failure> {
+    let mut keys = Vec::new();
+    for path in &args.trust {
+        let name = path.file_stem().map_or("key".into(), |stem| stem.to_string_lossy().into_owned());
+        let pem: String = public_keys(path)?.iter().map(pem).collect();
+        keys.push(
+            json!({"name": name, "roles": roles(&[Role::Signature, Role::Provenance]), "publicKey": pem}),
+        );
+    }
+    // No settings: they are what is being written.
+    if let Some(signer) = key::signer(common, &Settings::default(), outside)? {
+        let roles = roles(&[Role::Approvals, Role::Records]);
+        keys.push(json!({"name": "expedite", "roles": roles, "publicKey": pem(signer.public_key())}));
+    }
+    Ok(json!({
+        "apiVersion": API_VERSION,
+        "kind": "Kitchen",
+        "metadata": {"name": "default"},
+        "spec": {"registries": [args.registry], "trust": {"keys": keys}},
+    }))
+}
+
+fn roles(all: &[Role]) -> Vec<&'static str> {
+    all.iter().map(|role| role.as_str()).collect()
+}
+
+fn public_keys(path: &Path) -> Result<Vec<PublicKey>, Failure> {
+    let wrong = |cause: String| {
+        Failure::input("public-key", cause)
+            .of("--trust")
+            .at(At::file(path.display().to_string()))
+            .hint("it is the public half: cosign.pub of cosign generate-key-pair, or openssl pkey -pubout")
+    };
+    let text = fs::read_to_string(path).map_err(|error| wrong(format!("cannot read it: {error}")))?;
+    PublicKey::from_pem(&text).map_err(wrong)
+}
+
+/// As PEM, whatever stood around it in its file.
+fn pem(key: &PublicKey) -> String {
+    let text = BASE64_STANDARD.encode(key.spki());
+    let mut pem = "-----BEGIN PUBLIC KEY-----\n".to_owned();
+    for line in text.as_bytes().chunks(64) {
+        pem.extend(line.iter().map(|byte| char::from(*byte)));
+        pem.push('\n');
+    }
+    pem + "-----END PUBLIC KEY-----\n"
+}

@@ -1,0 +1,38 @@
+//! `-o name`: one object a line, for a pipe into another command.
+//!
+//! As kubectl writes a custom resource, `order.delivery.kokumi.dev/podinfo`. With one `-n` that is all of it, and both
+//! kubectl and this product take it back beside the same `-n`. Without, the namespace stands before the name, so that
+//! a line still says which object it is; only this product takes that. Which of the two follows from the flags, never from what
+//! there is. A line of objects' names holds nothing to escape: their rules leave letters, digits, `-` and `.`.
+
+use crate::model::id::{Namespace, OrderRef};
+use crate::model::naming::GROUP;
+
+/// The singular of Orders.
+pub const ORDER: &str = "order";
+/// The singular of Preparations.
+pub const PREPARATION: &str = "preparation";
+/// The singular of Servings.
+pub const SERVING: &str = "serving";
+
+/// One line. `asked`: the namespaces of the flags.
+///
+/// ```
+/// use expedite::{model::id::Namespace, report::names};
+/// let shop = Namespace::parse("shop").unwrap();
+/// assert_eq!(names::line(names::ORDER, &shop, "web", &[]), "order.delivery.kokumi.dev/shop/web\n");
+/// assert_eq!(names::line(names::ORDER, &shop, "web", &[shop.clone()]), "order.delivery.kokumi.dev/web\n");
+/// ```
+#[must_use]
+pub fn line(kind: &str, namespace: &Namespace, name: &str, asked: &[Namespace]) -> String {
+    match asked {
+        [_] => format!("{kind}.{GROUP}/{name}\n"),
+        [..] => format!("{kind}.{GROUP}/{namespace}/{name}\n"),
+    }
+}
+
+/// A line for each Order (or Serving), in their order.
+#[must_use]
+pub fn lines<'a>(kind: &str, all: impl Iterator<Item = &'a OrderRef>, asked: &[Namespace]) -> String {
+    all.map(|order| line(kind, &order.namespace, order.name.as_str(), asked)).collect()
+}
