@@ -31,6 +31,8 @@ mod served;
 mod status;
 #[path = "cluster/telling.rs"]
 mod telling;
+#[path = "cluster/thousands.rs"]
+mod thousands;
 
 use expedite::git::Environment;
 use expedite::load::cluster::connect::{Access, SERVICE_ACCOUNT};
