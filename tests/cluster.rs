@@ -23,6 +23,8 @@ mod access;
 mod definitions;
 #[path = "cluster/deploy.rs"]
 mod deploy;
+#[path = "cluster/inside.rs"]
+mod inside;
 #[path = "cluster/lists.rs"]
 mod lists;
 #[path = "cluster/served.rs"]

@@ -214,9 +214,20 @@ impl ApiServer {
 
     /// Sends a request as `user` and gives status and body.
     pub fn send(&self, user: &str, method: &str, path: &str, body: Option<(&str, &Value)>) -> (u16, Value) {
+        self.send_with(&format!("{user}-token"), method, path, body)
+    }
+
+    /// Sends a request with this token and gives status and body.
+    pub fn send_with(
+        &self,
+        token: &str,
+        method: &str,
+        path: &str,
+        body: Option<(&str, &Value)>,
+    ) -> (u16, Value) {
         let method = reqwest::Method::from_bytes(method.as_bytes()).unwrap();
         let request = self.http.request(method, format!("{}{path}", self.url));
-        let mut request = request.bearer_auth(format!("{user}-token"));
+        let mut request = request.bearer_auth(token);
         if let Some((media_type, body)) = body {
             request = request.header("Content-Type", media_type).body(body.to_string());
         }
