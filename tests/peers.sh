@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the real programs that tests run against, into a cache folder: cosign 3 and 2, oras, crane, our own
-# registry, kube-apiserver and Argo CD with Go; docker-registry, etcd, redis, sshd, nginx and a few more
+# registry, kube-apiserver, kubectl and Argo CD with Go; docker-registry, etcd, redis, sshd, nginx and a few more
 # through apt. Versions are pinned,
 # a second run finds everything there.
 #
@@ -76,7 +76,7 @@ fi
 # --- Go programs ---
 
 if ! command -v go >/dev/null; then
-    for file in cosign3 cosign2 oras crane refreg kube-apiserver argocd; do
+    for file in cosign3 cosign2 oras crane refreg kube-apiserver kubectl argocd; do
         [ -x "$bin/$file" ] || lacking "Go is missing, and with it $file (https://go.dev/dl/)"
     done
     exit 0
@@ -128,20 +128,27 @@ go_module refreg .
 # Argo CD cannot be installed by name either; what its go.mod replaces is replaced in ours.
 go_module argocd github.com/argoproj/argo-cd/v3/cmd
 
-# The API server: a module of its own, since k8s.io/kubernetes cannot be installed by name (its go.mod
-# replaces its own parts). Clients parse its version, which Kubernetes' own build sets by the linker.
+# The API server and kubectl: a module of its own, since k8s.io/kubernetes cannot be installed by name (its
+# go.mod replaces its own parts). Clients parse their version, which Kubernetes' own build sets by the linker.
 k8s=$(sed -n 's|.*k8s.io/kubernetes \(v[0-9.]*\).*|\1|p' "$here/peers/k8s/go.mod" | head -1)
-if ! [ -x "$bin/kube-apiserver" ] || [ "$("$bin/kube-apiserver" --version)" != "Kubernetes $k8s" ]; then
-    minor=${k8s#v1.}
-    version=k8s.io/component-base/version
-    start=$SECONDS
-    say "building kube-apiserver $k8s (minutes)"
+
+# k8s_program NAME ARGUMENTS…: those that make it print its version.
+k8s_program() {
+    local name=$1 start=$SECONDS minor=${k8s#v1.} version=k8s.io/component-base/version
+    shift
+    if [ -x "$bin/$name" ] && "$bin/$name" "$@" | grep -qF " $k8s"; then
+        return
+    fi
+    say "building $name $k8s (minutes)"
     if (cd "$here/peers/k8s" && go build -trimpath \
         -ldflags "-s -w -X $version.gitVersion=$k8s -X $version.gitMajor=1 -X $version.gitMinor=${minor%%.*}" \
-        -o "$bin/kube-apiserver.new" k8s.io/kubernetes/cmd/kube-apiserver </dev/null >&2); then
-        mv "$bin/kube-apiserver.new" "$bin/kube-apiserver"
-        say "built kube-apiserver in $((SECONDS - start)) s"
+        -o "$bin/$name.new" "k8s.io/kubernetes/cmd/$name" </dev/null >&2); then
+        mv "$bin/$name.new" "$bin/$name"
+        say "built $name in $((SECONDS - start)) s"
     else
-        lacking "kube-apiserver $k8s does not build"
+        lacking "$name $k8s does not build"
     fi
-fi
+}
+
+k8s_program kube-apiserver --version
+k8s_program kubectl version --client

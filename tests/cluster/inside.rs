@@ -59,6 +59,15 @@ fn asks(server: &ApiServer, method: &str, path: &str, body: Option<(&str, Value)
     (status, answer["message"].as_str().unwrap_or_default().to_owned())
 }
 
+/// The shipped settings, with the repository and the registry of this test.
+fn settings(place: &Place) {
+    place.git(&["init", "-q", "--bare", "-b", "main", "gitops.git"]);
+    std::fs::create_dir(place.path("registry")).unwrap();
+    let registry = "registries:\n  registry.shop.example:5000: {layout: ./registry}\n";
+    place.write("expedite.yaml", place.read("deploy/base/expedite.yaml") + registry);
+    place.edit("expedite.yaml", "https://git.shop.example/shop/gitops.git", "./gitops.git");
+}
+
 fn order_of(place: &str) -> Value {
     let mut order = order("shop", place);
     order["spec"]["environment"] = "production".into();
@@ -91,11 +100,8 @@ fn the_rights_that_are_shipped_are_enough_to_plan_and_nothing_else() {
         "stringData": {"job.key": "hunter2"}}),
     );
     as_the_account(&server, &mut place);
-    place.git(&["init", "-q", "--bare", "-b", "main", "gitops.git"]);
-    // The shipped settings, with the repository of this test.
-    place.write("expedite.yaml", place.read("deploy/base/expedite.yaml"));
-    place.edit("expedite.yaml", "https://git.shop.example/shop/gitops.git", "./gitops.git");
-    let plan = place.expedite(&["plan", "--config", "expedite.yaml", "--offline"]);
+    settings(&place);
+    let plan = place.expedite(&["plan", "--config", "expedite.yaml"]);
     plan.ok();
     assert!(plan.stdout.contains("shop/podinfo"), "{}", plan.stdout);
     // Applications were observed, and there are none.
@@ -144,7 +150,7 @@ fn the_rights_that_are_shipped_are_enough_to_plan_and_nothing_else() {
 
 #[test]
 fn the_component_that_writes_status_may_write_status_and_events_alone() {
-    let Some((server, _place, objects)) = installed(&["write-status"]) else { return };
+    let Some((server, mut place, objects)) = installed(&["write-status"]) else { return };
     let args = &find(&objects, "CronJob")["spec"]["jobTemplate"]["spec"]["template"]["spec"]["containers"][0]
         ["args"];
     assert_eq!(*args, json!(["run", "--no-progress", "--write-status"]));
@@ -177,6 +183,20 @@ fn the_component_that_writes_status_may_write_status_and_events_alone() {
         let (status, message) = asks(&server, method, path, body);
         assert_eq!(status, 403, "{method} {path}: {message}");
     }
+
+    // The job itself, with these rights.
+    as_the_account(&server, &mut place);
+    settings(&place);
+    let run = ["run", "--config", "expedite.yaml", "--no-records", "--write-status"];
+    for _ in 0..2 {
+        let said = place.expedite(&run);
+        said.ok();
+        assert!(!said.stderr.contains("HTTP 403"), "{}", said.stderr);
+    }
+    let told = server.get(serving);
+    let ready =
+        told["status"]["conditions"].as_array().unwrap().iter().find(|c| c["type"] == "Ready").unwrap();
+    assert_eq!(ready["reason"], "Pending", "{told}");
 }
 
 #[test]
