@@ -175,6 +175,7 @@ Examples:
   expedite init --url https://git.example/shop/gitops.git --registry registry.shop.example:5000
   expedite init --registry registry.shop.example:5000 --order shop/web --trust cosign.pub --key job.key
                                                        an Order and a Kitchen, too: the whole of a first repository
+  expedite init --ci gitlab                            .gitlab-ci.yml instead of workflows of GitHub Actions
   expedite init --ci none -q | kubectl apply -f -      only the Secret on stdout")]
     Init(Init),
 
@@ -190,7 +191,8 @@ Examples:
   expedite plan -o diff --color always | less -R       what changes inside the artifacts
   expedite plan -o markdown --base origin/main         what a pull request causes, for a comment on it
   expedite plan --base origin/main --comment github    and the comment itself, in CI
-  expedite plan --expect \"$FINGERPRINT\"                5 when the world has moved since that plan")]
+  expedite plan --expect \"$FINGERPRINT\"                5 when the world has moved since that plan
+  expedite plan --base \"$BASE\" --comment github --expect commented    the same, since the comment")]
     Plan(Plan),
 
     /// Decide, render, commit and push; attach the signed records to the artifacts
@@ -393,8 +395,10 @@ pub struct Init {
 /// The CI workflow to write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Ci {
-    /// `.github/workflows/expedite.yml`.
+    /// `.github/workflows/expedite.yml` and, for pull requests, `expedite-preview.yml`.
     Github,
+    /// `.gitlab-ci.yml`.
+    Gitlab,
     /// None.
     None,
 }
@@ -408,9 +412,10 @@ pub struct Plan {
     /// Only what the change between REF and the checkout causes; settings and trust are those of REF
     #[arg(long, value_name = "REF")]
     pub base: Option<String>,
-    /// Exit with 5, and the difference, when this is no longer the plan of that fingerprint
-    #[arg(long, value_name = "FINGERPRINT", value_parser = Fingerprint::parse)]
-    pub expect: Option<Fingerprint>,
+    /// Exit with 5, and the difference, when this is no longer the plan of that fingerprint; `commented`: of the comment
+    /// on the pull request, which then stays as it is
+    #[arg(long, value_name = "FINGERPRINT", value_parser = Expected::parse)]
+    pub expect: Option<Expected>,
     /// In CI: keep one comment with the plan on the pull request (GITHUB_TOKEN, GITLAB_TOKEN or GITEA_TOKEN)
     #[arg(long, value_name = "FORGE", value_enum)]
     pub comment: Option<CommentOn>,
@@ -420,6 +425,28 @@ pub struct Plan {
     /// Remove up to N Applications, once
     #[arg(long, value_name = "N")]
     pub allow_removals: Option<usize>,
+}
+
+/// The plan that somebody looked at.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Expected {
+    /// Of this fingerprint.
+    Plan(Fingerprint),
+    /// The one in the comment on the pull request.
+    Commented,
+}
+
+impl Expected {
+    /// Parses a fingerprint, or `commented`.
+    ///
+    /// # Errors
+    /// Says what a fingerprint is.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match text {
+            "commented" => Ok(Self::Commented),
+            text => Fingerprint::parse(text).map(Self::Plan),
+        }
+    }
 }
 
 /// The forge that holds the pull request.

@@ -136,6 +136,28 @@ pub fn post(
     run.finish()
 }
 
+/// The comment of ours that begins with `marker`, as it stands.
+///
+/// # Errors
+/// The token may not, or the forge cannot be reached or understood.
+pub fn read(
+    target: &Target,
+    marker: &str,
+    environment: &Environment,
+    limits: &Limits,
+) -> Result<Option<String>, Unposted> {
+    let token = target.token.as_ref().ok_or_else(|| Unposted::Denied(target.no_token()))?;
+    let client = Client::new(target, token, environment, limits).map_err(Unposted::Failed)?;
+    let mut run = Run { target, client, marker, text: "", own: None, created: None };
+    match run.ours() {
+        Ok(ours) => Ok(ours.into_iter().next().map(|comment| comment.body)),
+        Err(Refused::Denied(failure)) => Err(Unposted::Denied(failure)),
+        Err(Refused::Gone(failure) | Refused::Unclear(failure) | Refused::Failed(failure)) => {
+            Err(Unposted::Failed(failure))
+        }
+    }
+}
+
 /// How often a run reads again before it gives up: after its own creation, and after answers that left open
 /// whether a comment was made.
 const ROUNDS: u32 = 6;
@@ -161,8 +183,7 @@ impl Run<'_> {
             match self.round() {
                 Ok(Some(posted)) => return Ok(posted),
                 Ok(None) => {}
-                Err(Refused::Unclear(failure)) => last = Some(failure),
-                Err(Refused::Gone(failure)) => last = Some(failure),
+                Err(Refused::Unclear(failure) | Refused::Gone(failure)) => last = Some(failure),
                 Err(Refused::Denied(failure)) => return Err(Unposted::Denied(failure)),
                 Err(Refused::Failed(failure)) => return Err(Unposted::Failed(failure)),
             }

@@ -65,7 +65,11 @@ fn init_writes_what_a_repository_needs() {
     let secret = said.ok();
     assert!(secret.contains("secret-type: repo-creds\n"), "{secret}");
     assert!(secret.contains("  type: oci\n  url: \"oci://registry.shop.example:5000\"\n"), "{secret}");
-    assert_eq!(said.stderr, "wrote apps.yaml\nwrote expedite.yaml\nwrote .github/workflows/expedite.yml\n");
+    assert_eq!(
+        said.stderr,
+        "wrote apps.yaml\nwrote expedite.yaml\nwrote .github/workflows/expedite.yml\n\
+         wrote .github/workflows/expedite-preview.yml\n"
+    );
 
     let apps = place.read("gitops/apps.yaml");
     for line in [
@@ -81,7 +85,8 @@ fn init_writes_what_a_repository_needs() {
     let parsed: serde_yaml::Value = serde_yaml::from_str(&apps).unwrap();
     assert!(parsed["metadata"].get("finalizers").is_none());
     assert!(parsed["spec"]["syncPolicy"]["automated"].get("allowEmpty").is_none());
-    for file in ["apps.yaml", "expedite.yaml", ".github/workflows/expedite.yml"] {
+    let workflows = [".github/workflows/expedite.yml", ".github/workflows/expedite-preview.yml"];
+    for file in ["apps.yaml", "expedite.yaml"].into_iter().chain(workflows) {
         let text = place.read(&format!("gitops/{file}"));
         assert!(!text.contains("s3cret"), "{file}");
         let parsed: serde_yaml::Value = serde_yaml::from_str(&text).unwrap();
@@ -104,7 +109,8 @@ fn init_never_overwrites() {
     assert_eq!(
         said.stderr,
         "kept apps.yaml: it is there already\nwrote expedite.yaml\n\
-         kept .github/workflows/expedite.yml: it is there already\n"
+         kept .github/workflows/expedite.yml: it is there already\n\
+         wrote .github/workflows/expedite-preview.yml\n"
     );
     assert_eq!(place.read("gitops/apps.yaml"), "mine\n");
     let first = place.read("gitops/expedite.yaml");

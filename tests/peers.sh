@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs the real programs that tests run against, into a cache folder: cosign 3 and 2, oras, crane, our own
-# registry, kube-apiserver, kubectl and Argo CD with Go; docker-registry, etcd, redis, sshd, nginx and a few more
+# Installs the real programs that tests run against, into a cache folder: cosign 3 and 2, oras, crane, actionlint, our
+# own registry, kube-apiserver, kubectl and Argo CD with Go; docker-registry, etcd, redis, sshd, nginx and a few more
 # through apt. Versions are pinned,
 # a second run finds everything there.
 #
@@ -76,7 +76,7 @@ fi
 # --- Go programs ---
 
 if ! command -v go >/dev/null; then
-    for file in cosign3 cosign2 oras crane refreg kube-apiserver kubectl argocd; do
+    for file in cosign3 cosign2 oras crane actionlint refreg kube-apiserver kubectl argocd; do
         [ -x "$bin/$file" ] || lacking "Go is missing, and with it $file (https://go.dev/dl/)"
     done
     exit 0
@@ -103,6 +103,7 @@ go_program() {
 
 go_program oras oras.land/oras cmd/oras v1.3.6
 go_program crane github.com/google/go-containerregistry cmd/crane v0.22.1
+go_program actionlint github.com/rhysd/actionlint cmd/actionlint v1.7.12
 go_program cosign3 github.com/sigstore/cosign/v3 cmd/cosign v3.1.3
 go_program cosign2 github.com/sigstore/cosign/v2 cmd/cosign v2.6.5
 

@@ -5,6 +5,7 @@ use crate::cmd::setup::Outside;
 use crate::error::{Failure, Kind};
 use crate::forge::{self, Forge, Limits, Outcome, Posted, Target, Unposted};
 use crate::git::Environment;
+use crate::report::fingerprint::Fingerprint;
 use crate::report::view::View;
 use crate::report::{Output, markdown};
 use std::path::Path;
@@ -44,6 +45,26 @@ impl<'a> Comment<'a> {
             Err(Unposted::Denied(failure)) if self.target.from_outside() => output.warning(&failure),
             Err(Unposted::Denied(failure) | Unposted::Failed(failure)) => output.error(&failure),
         }
+    }
+
+    /// The fingerprint of the plan in the comment.
+    ///
+    /// # Errors
+    /// There is no comment, or it cannot be read.
+    pub fn fingerprint(&self) -> Result<Fingerprint, Failure> {
+        let found = forge::read(&self.target, &self.marker, self.environment, &Limits::default());
+        let found = found.map_err(|why| match why {
+            Unposted::Denied(failure) | Unposted::Failed(failure) => failure,
+        })?;
+        let no = |cause: &str| {
+            Failure::new(Kind::SaysNo, "no-comment", cause)
+                .of(self.target.to_string())
+                .hint("let the preview of the pull request comment first, with the same flags and in the same folder")
+        };
+        let page = found.ok_or_else(|| no("there is no comment with a plan that could be expected"))?;
+        let text = markdown::fingerprint(&page);
+        let text = text.ok_or_else(|| no("its comment shows no fingerprint"))?;
+        Fingerprint::parse(text).map_err(|why| no(&format!("the fingerprint in its comment: {why}")))
     }
 
     fn tell(&self, posted: &Posted, output: &mut Output) {

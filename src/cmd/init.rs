@@ -14,7 +14,7 @@ use std::path::{Path, PathBuf};
 /// Stands in `apps.yaml` until somebody says the repository's URL; no name server knows it (RFC 2606).
 const NO_URL: &str = "https://git.invalid/set/the/url/of/this/repository.git";
 
-/// Writes `apps.yaml`, `expedite.yaml` and the CI workflow where they are not there yet, and shows the
+/// Writes `apps.yaml`, `expedite.yaml` and what CI runs where they are not there yet, and shows the
 /// Secret that Argo CD needs for the registry.
 ///
 /// # Errors
@@ -43,7 +43,11 @@ pub fn run(common: &Common, args: &Init, outside: &Outside, output: &mut Output)
         ("expedite.yaml", include_str!("init/expedite.yaml")),
     ];
     match args.ci {
-        Ci::Github => files.push((".github/workflows/expedite.yml", include_str!("init/github.yml"))),
+        Ci::Github => files.extend([
+            (".github/workflows/expedite.yml", include_str!("init/github.yml")),
+            (".github/workflows/expedite-preview.yml", include_str!("init/github-preview.yml")),
+        ]),
+        Ci::Gitlab => files.push((".gitlab-ci.yml", include_str!("init/gitlab.yml"))),
         Ci::None => {}
     }
     for (path, template) in files {

@@ -1,11 +1,11 @@
 //! `plan`: what `run` would do and why. Writes nothing anywhere.
 
-use crate::cli::{Common, Plan, PlanFormat};
+use crate::cli::{Common, Expected, Plan, PlanFormat};
 use crate::cmd::comment::Comment;
 use crate::cmd::setup::{Access, Opened, Outside};
 use crate::cmd::shown::{self, Shown};
 use crate::cmd::{base, key, one};
-use crate::error::Failure;
+use crate::error::{Failure, Kind};
 use crate::report::{Output, diff, github, json_v1, markdown, names, plan};
 use crate::run::{self, Known, signing};
 
@@ -33,6 +33,10 @@ pub fn show(
     outside: &Outside,
     output: &mut Output,
 ) -> Result<bool, Vec<Failure>> {
+    if args.expect == Some(Expected::Commented) && args.comment.is_none() {
+        let cause = "it needs --comment, which says where the comment is";
+        return Err(one(Failure::new(Kind::Usage, "no-comment", cause).of("--expect commented")));
+    }
     let comment = args.comment.map(|on| Comment::new(on, common, outside)).transpose().map_err(one)?;
     let (opened, mut shown) = match &args.base {
         Some(reference) => base::shown(common, args, reference, outside, output)?,
@@ -79,10 +83,16 @@ pub fn show(
     if let Some(failure) = shown.not_as_written().filter(|_| check) {
         output.error(&failure);
     }
-    if let Some(expected) = &args.expect {
-        shown.expect(expected, output);
+    match (&args.expect, &comment) {
+        (Some(Expected::Plan(expected)), _) => shown.expect(expected, output),
+        (Some(Expected::Commented), Some(comment)) => match comment.fingerprint() {
+            Ok(expected) => shown.expect(&expected, output),
+            Err(failure) => output.error(&failure),
+        },
+        (Some(Expected::Commented) | None, _) => {}
     }
-    if let Some(comment) = comment {
+    // What is expected of the comment is not put there first.
+    if let Some(comment) = comment.filter(|_| args.expect != Some(Expected::Commented)) {
         comment.post(&view, output);
     }
     Ok(args.detailed_exitcode && !view.changes.is_empty())

@@ -98,8 +98,7 @@ impl Target {
             return Err(asked.wrong("GITHUB_REPOSITORY", "it is not OWNER/NAME"));
         }
         let pull = event.pull_request.as_ref();
-        let of_ref =
-            || environment.get("GITHUB_REF")?.strip_prefix("refs/pull/")?.split('/').next()?.parse().ok();
+        let of_ref = || environment.get("GITHUB_REF").and_then(number_of);
         let number = pull.and_then(|pull| pull.number).or_else(of_ref).ok_or_else(|| {
             let found = environment.get("GITHUB_REF").unwrap_or("not set");
             let cause = format!(
@@ -201,6 +200,19 @@ impl Target {
             Forge::Gitea => "give a token with the scopes write:issue, read:repository and read:user, or the job's own: env: {GITEA_TOKEN: ${{ secrets.GITEA_TOKEN }}}",
         })
     }
+}
+
+/// The pull request of `refs/pull/7/merge`, or of the branch that a merge queue tests it in,
+/// `refs/heads/gh-readonly-queue/main/pr-7-<commit>`.
+fn number_of(reference: &str) -> Option<u64> {
+    let text = match reference.strip_prefix("refs/pull/") {
+        Some(rest) => rest.split('/').next()?,
+        None => {
+            let (_, rest) = reference.strip_prefix("refs/heads/gh-readonly-queue/")?.rsplit_once("/pr-")?;
+            rest.split('-').next()?
+        }
+    };
+    text.parse().ok()
 }
 
 impl fmt::Display for Target {
@@ -310,6 +322,17 @@ mod tests {
         let gitea = [("GITHUB_SERVER_URL", "https://git.acme.example/gitea/"), ("GITEA_TOKEN", "t")];
         let target = of(Forge::Gitea, &GITHUB, &gitea, None).unwrap();
         assert_eq!(target.api.as_str(), "https://git.acme.example/gitea/api/v1");
+    }
+
+    #[test]
+    fn a_merge_queue_names_its_pull_request() {
+        assert_eq!(number_of("refs/heads/gh-readonly-queue/release/1.x/pr-12-0123abc"), Some(12));
+        assert_eq!(number_of("refs/pull/7/head"), Some(7));
+        for other in
+            ["refs/heads/pr-7-abc", "refs/heads/gh-readonly-queue/main/pr-x-1", "refs/pull//merge", "main"]
+        {
+            assert_eq!(number_of(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -75,9 +75,25 @@ fn footer(view: &View<'_>, budget: usize) -> String {
     let machine = if whole.len() <= budget / 8 { &whole } else { &short };
     format!(
         "\nFingerprint {}: `expedite plan --expect` says no once this is no longer what would happen.\n\
-         <!-- expedite:fingerprint {machine} -->\n",
+         {FINGERPRINT}{machine} -->\n",
         code(&short)
     )
+}
+
+/// Stands before the fingerprint for machines.
+const FINGERPRINT: &str = "<!-- expedite:fingerprint ";
+
+/// The fingerprint that stands on a page: the last one, since what looks like one before it stands in a diff.
+///
+/// ```
+/// use expedite::report::markdown::fingerprint;
+/// assert_eq!(fingerprint("…\n<!-- expedite:fingerprint e1.x -->\n"), Some("e1.x"));
+/// assert_eq!(fingerprint("no plan"), None);
+/// ```
+#[must_use]
+pub fn fingerprint(page: &str) -> Option<&str> {
+    let (_, rest) = page.rsplit_once(FINGERPRINT)?;
+    rest.split_once(" -->").map(|(text, _)| text)
 }
 
 #[cfg(test)]

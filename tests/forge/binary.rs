@@ -167,6 +167,30 @@ fn the_lock_still_says_no_and_the_comment_stands() {
 }
 
 #[test]
+fn what_was_commented_can_be_expected() {
+    for forge in ALL {
+        let pulls = Pulls::start(forge);
+        let place = shop(&pulls, HEAD);
+        let none = plan(&place, forge, &["--expect", "commented"]);
+        none.exits(5);
+        assert!(none.stderr.contains("there is no comment with a plan"), "{}", none.stderr);
+        plan(&place, forge, &[]).exits(0);
+        let comments = pulls.comments();
+        pulls.forget();
+        plan(&place, forge, &["--expect", "commented"]).exits(0);
+        place.expedite(&["run", "--at", AT]).ok();
+        let moved = plan(&place, forge, &["--expect", "commented"]);
+        moved.exits(5);
+        assert!(moved.stderr.contains("this is not the plan that was looked at"), "{}", moved.stderr);
+        assert!(pulls.asked().iter().all(|asked| asked.starts_with("GET ")), "{:?}", pulls.asked());
+        assert_eq!(pulls.comments(), comments, "it stays as it is");
+    }
+    let said = Place::with_shop().expedite(&["plan", "--expect", "commented"]);
+    said.exits(64);
+    assert!(said.stderr.contains("it needs --comment"), "{}", said.stderr);
+}
+
+#[test]
 fn a_forge_that_is_down_fails_the_run_after_the_plan_is_shown() {
     let pulls = Pulls::start(Forge::Github);
     let place = shop(&pulls, HEAD);
