@@ -183,3 +183,133 @@ fn what_is_committed_syncs_and_how_it_went_comes_back() {
     let left = argocd.application("kokumi-shop-dev-storefront-0580ab73");
     assert_eq!(left["spec"]["source"], theirs["spec"]["source"]);
 }
+
+/// What kubectl prints of the Servings in `shop-dev`, one row each, cut into its columns.
+fn kubectl(place: &Place, arguments: &[&str]) -> String {
+    let mut command = place.command(peers::peer("kubectl").unwrap());
+    command.args(["--kubeconfig", "kubeconfig", "--context", apiserver::ADMIN]).args(arguments);
+    place.finish(command).ok().to_owned()
+}
+
+fn row(place: &Place, order: &str) -> Vec<String> {
+    let table = kubectl(place, &["get", "servings", "-n", "shop-dev"]);
+    let head: Vec<&str> = table.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(head, ["NAME", "ORDER", "TARGET", "READY", "REASON", "APPROVED", "VERIFIED", "AGE"]);
+    let row = table.lines().map(|line| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>());
+    row.into_iter().find(|row| row[0] == order).unwrap_or_else(|| panic!("no row of {order}:\n{table}"))
+}
+
+/// The dev stage of the shop as objects of the cluster that Argo CD runs in.
+fn into_cluster(place: &Place, argocd: &ArgoCd) {
+    argocd.cluster.define_shipped();
+    argocd.cluster.namespace("kokumi-system");
+    let ready = json!({"conditions": [{
+        "type": "Ready", "status": "True", "reason": "Rendered", "message": "", "lastTransitionTime": "2026-03-01T00:00:00Z",
+    }]});
+    for entry in walkdir::WalkDir::new(place.path("objects")).sort_by_file_name() {
+        let entry = entry.unwrap();
+        if !entry.file_type().is_file() {
+            continue;
+        }
+        for mut object in documents(&std::fs::read_to_string(entry.path()).unwrap()) {
+            match object["kind"].as_str().unwrap() {
+                "Kitchen" => object["metadata"]["namespace"] = "kokumi-system".into(),
+                "Preparation" | "Cluster" => object["status"] = ready.clone(),
+                _ => {}
+            }
+            if let Some(namespace) = object["metadata"]["namespace"].as_str() {
+                argocd.cluster.namespace(namespace);
+            }
+            argocd.cluster.create(&object);
+        }
+    }
+    place.write("kubeconfig", argocd.cluster.kubeconfig(apiserver::ADMIN));
+}
+
+#[test]
+fn the_cluster_that_it_syncs_into_is_read_and_told() {
+    let Some(registry) = servers::refreg() else { return };
+    let (Some(oras), Some(_)) = (peers::peer("oras"), peers::peer("kubectl")) else { return };
+    let Some(argocd) = ArgoCd::start(&registry.address) else { return };
+    let mut place = dev_shop(&registry.address, &oras);
+    into_cluster(&place, &argocd);
+    place.set("KUBECONFIG", place.path("kubeconfig").to_str().unwrap());
+    place.edit("expedite.yaml", "\nobserved: ./observed.json\n", "\n");
+    place.edit("expedite.yaml", "- path: ./objects\n", "- cluster: {}\n");
+    let theirs = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": "kokumi-shop-dev-storefront-0580ab73", "namespace": "argocd"},
+        "spec": {
+            "project": "default", "source": {"repoURL": "https://git.shop.example/by-hand.git", "path": "."},
+            "destination": {"server": "https://kubernetes.default.svc", "namespace": "by-hand"},
+        },
+    });
+    argocd.cluster.create(&theirs);
+    let next = || {
+        let said = place.expedite(&["run", "--config", "expedite.yaml", "--write-status"]);
+        said.ok();
+        said.stderr
+    };
+    // Nothing is there to be told yet: Argo CD brings the Servings.
+    assert!(!next().contains(": wrote "));
+    let url = format!("file://{}", place.path("shop.git").display());
+    place.git(&["clone", "-q", "shop.git", "work"]);
+    let init = ["init", "--repo", "work", "--url", &url, "--registry", &registry.address, "--ci", "none"];
+    place.expedite(&[&init[..], &["--sync-servings"]].concat()).ok();
+    argocd.cluster.apply(&place.read("work/apps.yaml"));
+    let ours = "kokumi-shop-dev-catalog-c62596e3";
+    argocd.until(ours, "synced", |a| {
+        a["status"]["sync"]["status"] == "Synced" && a["status"]["operationState"]["phase"] == "Succeeded"
+    });
+    let root = || argocd.application("expedite");
+    argocd.until("expedite", "synced", |a| a["status"]["operationState"]["phase"] == "Succeeded");
+
+    let said = next();
+    assert!(said.contains("cluster admin: wrote 2 statuses and 1 Event\n"), "{said}");
+    let says = |order: &str| row(&place, order)[3..6].join(" ");
+    let told = |order: &str| {
+        let path = format!("/apis/delivery.kokumi.dev/v1alpha1/namespaces/shop-dev/servings/{order}");
+        let git = committed(&place, &format!("servings/shop-dev/{order}.yaml")).unwrap();
+        assert_eq!(argocd.cluster.get(&path)["status"], git["status"]);
+        git["status"].clone()
+    };
+    assert_eq!(says("catalog"), "Unknown Deploying ApprovalNotRequired");
+    assert_eq!(says("storefront"), "Unknown Pending ApprovalNotRequired");
+    settle(&argocd, ours, true);
+    assert!(next().contains("cluster admin: wrote 1 status\n"));
+    assert_eq!(says("catalog"), "True Deployed ApprovalNotRequired");
+    settle(&argocd, ours, false);
+    next();
+    assert_eq!(says("catalog"), "False Degraded ApprovalNotRequired");
+    settle(&argocd, ours, true);
+    next();
+    assert_eq!(says("catalog"), "True Deployed ApprovalNotRequired");
+    let status = told("catalog");
+    assert_eq!(
+        status["history"].as_array().unwrap().len(),
+        2,
+        "recovery opens an entry of its own: {status:#}"
+    );
+    let events = kubectl(
+        &place,
+        &["get", "events", "-n", "shop-dev", "--field-selector", "involvedObject.kind=Serving"],
+    );
+    assert_eq!(events.matches("Promoted").count(), 1, "{events}");
+    // Whoever looks at the Serving sees them.
+    let described = kubectl(&place, &["describe", "serving", "catalog", "-n", "shop-dev"]);
+    assert!(described.contains("Promoted") && described.contains("expedite"), "{described}");
+
+    // The other one was held all the while, and its going takes nothing of theirs away.
+    let held = told("storefront");
+    let message = held["conditions"][0]["message"].as_str().unwrap();
+    assert!(message.contains("Opt-in") && message.contains("dev-1"), "{message}");
+    let folder = "/apis/delivery.kokumi.dev/v1alpha1/namespaces/shop-dev";
+    argocd.cluster.delete(&format!("{folder}/orders/storefront"));
+    next();
+    assert_eq!(committed(&place, "servings/shop-dev/storefront.yaml"), None);
+    let left = argocd.application("kokumi-shop-dev-storefront-0580ab73");
+    assert_eq!(left["spec"]["source"], theirs["spec"]["source"]);
+    // What a run writes into a status is nothing that Argo CD would undo.
+    assert_eq!(root()["status"]["sync"]["status"], "Synced", "{:#}", root()["status"]);
+    assert_eq!(says("catalog"), "True Deployed ApprovalNotRequired");
+}

@@ -18,7 +18,7 @@ pub fn installed(flags: &[&str]) -> Option<(ApiServer, Place, Renderer)> {
     let renderer = Renderer::new(9);
     let mut place = Place::new();
     let keys = harness::shop().join("keys");
-    define_ours(&server);
+    server.define_shipped();
     server.define_applications();
     server.namespace("argocd");
     let ready = json!({"conditions": [{"type": "Ready", "status": "True"}]});

@@ -239,8 +239,9 @@ fn a_serving_that_is_not_there_is_told_later_and_never_created() {
     assert_eq!(events(&server).len(), 1);
 
     // The definition of August 2026 has no room for it: told, and the commit stands.
-    server.delete("/apis/apiextensions.k8s.io/v1/customresourcedefinitions/servings.delivery.kokumi.dev");
-    while server.send(ADMIN, "GET", SERVING, None).0 != 404 {
+    let definition = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/servings.delivery.kokumi.dev";
+    server.delete(definition);
+    while [definition, SERVING].iter().any(|path| server.send(ADMIN, "GET", path, None).0 != 404) {
         std::thread::sleep(Duration::from_millis(50));
     }
     server.define(&apiserver::data("kokumi/servings.yaml"));

@@ -354,6 +354,18 @@ impl ApiServer {
         self.define(&data("argocd/application-crd.yaml"));
     }
 
+    /// Our kinds, as they are shipped.
+    pub fn define_shipped(&self) {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/crds");
+        let files =
+            fs::read_dir(folder).unwrap().map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
+        // A kustomization stands beside them.
+        let crds: Vec<String> =
+            files.filter(|text| text.contains("kind: CustomResourceDefinition")).collect();
+        assert_eq!(crds.len(), 7);
+        crds.iter().for_each(|crd| self.define(crd));
+    }
+
     /// Kokumi's kinds as published in August 2026.
     pub fn define_published(&self) {
         for kind in ["orders", "preparations", "servings", "kitchens"] {
