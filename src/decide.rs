@@ -163,6 +163,16 @@ fn warnings(
         let tally = gates::approvals::assess(case, facts, context).tally;
         all.extend(tally.warnings.into_iter().map(|w| Failure::input("vote", w).of(case.what())));
     }
+    if let (Decision::Promote(_), Some(candidate)) = (decision, &case.candidate)
+        && let Some(base) = candidate.base_digest
+        && gates::upstream::proven_base(case, candidate, facts).is_none()
+    {
+        let cause = format!(
+            "Preparation {} says that it was rendered from {base}, which its signed provenance does not list: no stage behind this Order will know it by that",
+            candidate.name
+        );
+        all.push(Failure::input("base-unlisted", cause).of(case.what()));
+    }
     let before = case.serving.as_ref().and_then(|s| s.status.deployed_vulnerabilities.as_ref());
     if let (Some(before), ServingPlan::Write(state)) = (before, serving)
         && !matches!(decision, Decision::Promote(_))

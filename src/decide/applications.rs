@@ -1,6 +1,6 @@
 //! What happens to each Application of one Order.
 
-use crate::gates::{self, Context, opt_in, window};
+use crate::gates::{self, Context, opt_in, ready, window};
 use crate::model::evidence::Facts;
 use crate::model::id::{ApplicationName, ClusterName};
 use crate::model::naming::application_name;
@@ -197,6 +197,13 @@ fn joining(
     }
     if let Some(why) = window::frozen(case, context.now) {
         return hold("Frozen", why);
+    }
+    let base = case.serving.as_ref().and_then(|s| s.status.history.first()).and_then(|e| e.base_digest);
+    let kitchen = case.kitchen.as_ref().map(|kitchen| &kitchen.spec);
+    let bad =
+        kitchen.map(|k| ready::not_admitted(&deployed.artifact, base, Some(place), k)).unwrap_or_default();
+    if !bad.is_empty() {
+        return hold("NotAdmitted", format!("before it joins: {}", bad.join("; ")));
     }
     match gates::evidence::verify(facts, &deployed.artifact, &case.order) {
         Some(found) if found.reason == Verified::SignaturesVerified => {

@@ -3,7 +3,7 @@
 
 use super::applications::OPT_IN_REQUIRED;
 use crate::gates::approvals::{self, Assessment};
-use crate::gates::{self, Context, rescan};
+use crate::gates::{self, Context, rescan, upstream};
 use crate::model::evidence::Facts;
 use crate::model::id::{Artifact, PreparationName};
 use crate::model::meta::Condition;
@@ -38,7 +38,7 @@ pub fn status(
     if let Some(seen) = &seen {
         new.history = history::observed(&new.history, seen);
     }
-    pinned(&mut new, case, decision, seen.as_ref(), context);
+    pinned(&mut new, case, decision, seen.as_ref(), facts, context);
     let health = health(case, decision, seen);
     target(&mut new, &old, case, decision, verdicts, context);
     new.queued = queued(&old, case, decision, verdicts, context);
@@ -89,6 +89,7 @@ fn pinned(
     case: &Case,
     decision: &Decision,
     seen: Option<&Health>,
+    facts: &Facts,
     context: &Context,
 ) {
     let (Decision::Promote(promotion), Some(candidate), Some(place)) =
@@ -96,7 +97,8 @@ fn pinned(
     else {
         return;
     };
-    new.history = history::promoted(&new.history, candidate, &place.name, promotion, seen, context.now);
+    let base = upstream::proven_base(case, candidate, facts);
+    new.history = history::promoted(&new.history, candidate, base, &place.name, promotion, seen, context.now);
     new.observed_preparation_name = Some(candidate.name.clone());
     new.deployed_digest = Some(candidate.artifact.digest);
     new.deployed = Some(Deployed {

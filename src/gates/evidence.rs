@@ -1,10 +1,11 @@
 //! Gate 5, Evidence: artifact, signature and provenance, read fresh from the registry at the promotion.
 
-use super::{Context, facts_of};
+use super::{Context, facts_of, ready};
 use crate::model::evidence::{Claim, Evidence, Facts, KeyState, Looked, Unread};
 use crate::model::id::{Artifact, Digest, OrderRef};
 use crate::model::kitchen::Role;
 use crate::model::order::Mode;
+use crate::model::plan::Candidate;
 use crate::model::reason::Verified;
 use crate::model::time::Time;
 use crate::model::verdict::{EvidenceRef, For, GateName, Verdict};
@@ -235,12 +236,26 @@ pub fn judge(case: &Case, facts: &Facts, _context: &Context) -> Verdict {
     };
     verdict.unread = found.reason.is_unread();
     verdict.evidence = found.evidence;
-    if verdict.is_passed()
-        && let Some(held) = not_built_later(case, facts, found.built)
-    {
-        return held;
+    if verdict.is_passed() {
+        if let Some(held) = made_from_bad(case, candidate, facts) {
+            return held;
+        }
+        if let Some(held) = not_built_later(case, facts, found.built) {
+            return held;
+        }
     }
     verdict
+}
+
+/// What an object claims to be rendered from may leave a known-bad digest out; signed provenance does not.
+fn made_from_bad(case: &Case, candidate: &Candidate, facts: &Facts) -> Option<Verdict> {
+    let kitchen = case.kitchen.as_ref()?;
+    let provenance = facts_of(facts, &candidate.artifact)?.provenance.get(&case.order)?;
+    let Evidence::Proven(provenance) = provenance else { return None };
+    let bad = |digest: &Digest| provenance.dependencies.contains(digest);
+    let wrong = ready::rejected(&kitchen.spec, case.place.as_deref(), bad);
+    let what = "its signed provenance lists what is known to be bad among what it was made from";
+    (!wrong.is_empty()).then(|| Verdict::failed(GATE, format!("{what}: {}", wrong.join("; "))))
 }
 
 /// Object times are claims: an Automatic candidate whose signed build time is not later than that of what is

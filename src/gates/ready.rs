@@ -5,7 +5,7 @@ use super::Context;
 use crate::model::environment::OnDelete;
 use crate::model::evidence::{Claim, Facts};
 use crate::model::id::{Artifact, Digest};
-use crate::model::kitchen::KitchenSpec;
+use crate::model::kitchen::{KitchenSpec, Rejection};
 use crate::model::plan::Candidate;
 use crate::model::verdict::{EvidenceRef, GateName, Verdict};
 use crate::resolve::Case;
@@ -124,19 +124,28 @@ pub fn not_admitted(
             kitchen.registries.join(", ")
         ));
     }
-    for rejected in &kitchen.reject {
-        let here = rejected.environments.is_empty()
-            || rejected
-                .environments
-                .iter()
-                .any(|glob| place.is_none_or(|p| WildMatch::new(glob).matches(p.name.as_str())));
-        let hit = rejected.digest == artifact.digest || Some(rejected.digest) == base;
-        if here && hit {
-            let reason = if rejected.reason.is_empty() { "no reason given" } else { &rejected.reason };
-            wrong.push(format!("{} is on the Kitchen's reject list: {reason}", rejected.digest));
-        }
-    }
+    let is_bad = |digest: &Digest| *digest == artifact.digest || Some(*digest) == base;
+    wrong.extend(rejected(kitchen, place, is_bad));
     wrong
+}
+
+/// Every digest on the Kitchen's reject list, for this Environment, that `is_meant`.
+#[must_use]
+pub fn rejected(
+    kitchen: &KitchenSpec,
+    place: Option<&Place>,
+    is_meant: impl Fn(&Digest) -> bool,
+) -> Vec<String> {
+    let here = |rejected: &&Rejection| {
+        let globs = &rejected.environments;
+        let names = |glob: &String| place.is_none_or(|p| WildMatch::new(glob).matches(p.name.as_str()));
+        globs.is_empty() || globs.iter().any(names)
+    };
+    let said = |rejected: &Rejection| {
+        let reason = if rejected.reason.is_empty() { "no reason given" } else { &rejected.reason };
+        format!("{} is on the Kitchen's reject list: {reason}", rejected.digest)
+    };
+    kitchen.reject.iter().filter(here).filter(|r| is_meant(&r.digest)).map(said).collect()
 }
 
 fn list<T: ToString>(all: &[T]) -> String {

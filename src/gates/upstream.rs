@@ -356,6 +356,16 @@ fn base_link<'f>(case: &Case, candidate: &Candidate, facts: &'f Facts) -> Link<'
     }
 }
 
+/// The candidate's base digest, where its signed provenance lists it: what an object claims to be rendered from
+/// is not recorded, or stages behind this Order would take it for the same change.
+#[must_use]
+pub fn proven_base(case: &Case, candidate: &Candidate, facts: &Facts) -> Option<Digest> {
+    match base_link(case, candidate, facts) {
+        Link::Listed(base) => Some(base),
+        Link::Unlisted | Link::Unread(_) | Link::NotRead => None,
+    }
+}
+
 fn by_base_only(case: &Case, candidate: &Candidate) -> bool {
     case.stages.iter().any(|stage| {
         let same = || entries(stage).iter().filter(|e| claims_same(candidate, e));

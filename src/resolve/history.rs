@@ -1,7 +1,7 @@
 //! The history of promotions: at most 16 entries, newest first. How a promotion and a look at what is
 //! deployed change it.
 
-use crate::model::id::EnvironmentName;
+use crate::model::id::{Digest, EnvironmentName};
 use crate::model::plan::{Candidate, Promotion};
 use crate::model::reason::Ended;
 use crate::model::serving::{HISTORY, HistoryEntry};
@@ -9,11 +9,12 @@ use crate::model::time::Time;
 use crate::resolve::observe::Health;
 
 /// The history after a promotion at `now`: what ran until now ended Superseded (unless it ended before).
-/// `seen`: how this run sees it; nobody looks at it again.
+/// `seen`: how this run sees it; nobody looks at it again. `base`: what the candidate was proven to be made from.
 #[must_use]
 pub fn promoted(
     old: &[HistoryEntry],
     candidate: &Candidate,
+    base: Option<Digest>,
     environment: &EnvironmentName,
     promotion: &Promotion,
     seen: Option<&Health>,
@@ -22,7 +23,7 @@ pub fn promoted(
     let mut entries = vec![HistoryEntry {
         preparation_name: candidate.name.clone(),
         digest: candidate.artifact.digest,
-        base_digest: candidate.base_digest,
+        base_digest: base,
         environment: Some(environment.clone()),
         promoted_time: now,
         requested_by: Some(promotion.requested_by.clone()),

@@ -122,7 +122,7 @@ fn promotion(row: &Row, case: &Case, at: crate::model::time::Time) -> Option<Rec
         order: NamedOrder::from(&row.order),
         environment: row.environment.clone()?,
         preparation: name(&candidate.name),
-        base_digest: candidate.base_digest,
+        base_digest: promoted(row).and_then(|entry| entry.base_digest),
         mode: row.mode,
         previous: promotion.previous.as_ref().map(|(preparation, digest)| Previous {
             preparation: preparation.clone(),
@@ -135,6 +135,12 @@ fn promotion(row: &Row, case: &Case, at: crate::model::time::Time) -> Option<Rec
         clusters: clusters(row, case),
         promoter: Promoter::this(),
     }))
+}
+
+/// The history entry that a promotion adds.
+fn promoted(row: &Row) -> Option<&HistoryEntry> {
+    let ServingPlan::Write(state) = &row.serving else { return None };
+    state.status.history.first()
 }
 
 /// The history entry of what a promotion takes the place of, where that is what ended it.

@@ -85,6 +85,55 @@ fn a_known_bad_digest_is_refused_by_itself_and_by_what_it_was_rendered_from() {
     assert_eq!(reject("p2", ""), "passed");
 }
 
+/// The Preparation says nothing of its base; its signed provenance does.
+#[test]
+fn a_known_bad_base_is_found_in_the_provenance_too() {
+    let run = |rejected: &str, environments: &str| {
+        let mut sim = Sim::shop();
+        sim.order(SHOP, &with(""));
+        sim.preparation(SHOP, "p1", 1);
+        sim.dependencies.insert(digest("base"));
+        let reject = format!("{{digest: \"{}\", reason: old libc{environments}}}", digest(rejected));
+        sim.kitchen(&format!("{{reject: [{reject}]}}"));
+        let plan = sim.run();
+        let verdict = gate(&plan, SHOP, GateName::Evidence).clone();
+        (sim.deployed(SHOP).is_some(), verdict)
+    };
+    let (deployed, verdict) = run("base", "");
+    assert_eq!((deployed, verdict.outcome), (false, Outcome::Failed));
+    assert_eq!(
+        verdict.message,
+        format!(
+            "its signed provenance lists what is known to be bad among what it was made from: {} is on the Kitchen's reject list: old libc",
+            digest("base")
+        )
+    );
+    assert!(run("base", ", environments: [dev]").0, "somewhere else");
+    assert!(run("other", "").0);
+}
+
+/// What is deployed stays; it spreads no further.
+#[test]
+fn a_cluster_that_joins_does_not_get_what_is_known_to_be_bad_by_now() {
+    let mut sim = Sim::shop();
+    sim.order(SHOP, &with(""));
+    sim.preparation(SHOP, "p1", 1);
+    sim.run();
+    sim.kitchen(&format!("{{reject: [{{digest: \"{}\", reason: loses orders}}]}}", digest("p1")));
+    sim.cluster("ap-1", "https://ap-1.example");
+    sim.environment("production", "{clusters: [ap-1, eu-1, us-1]}");
+    for _ in 0..2 {
+        sim.run();
+        assert_eq!(sim.pinned(SHOP).len(), 2);
+        let joining = &sim.serving(SHOP).unwrap().status.clusters[0];
+        assert_eq!(joining.reason, "NotAdmitted");
+        assert!(joining.message.contains("loses orders"), "{}", joining.message);
+    }
+    sim.kitchen("{}");
+    sim.run();
+    assert_eq!(sim.pinned(SHOP).len(), 3);
+}
+
 #[test]
 fn all_that_is_wrong_is_said_at_once() {
     let said = says(|sim| {

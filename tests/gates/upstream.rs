@@ -158,9 +158,11 @@ fn only_the_same_change_counts() {
 fn a_base_digest_counts_when_the_signed_provenance_lists_it() {
     let source = |base: &str| format!("signed: true}}, source: {{baseDigest: \"{}\"", digest(base));
     let mut sim = chain("upstream: [{order: staging/podinfo}]");
+    sim.dependencies.insert(digest("base"));
     sim.preparation_with(STAGING, "s1", 1, &source("base"));
-    sim.preparation_with(SHOP, "p1", 1, &source("base"));
     sim.run();
+    sim.dependencies.clear();
+    sim.preparation_with(SHOP, "p1", 1, &source("base"));
     Argo::healthy_since(at("09:00")).look(&mut sim, &[]);
     let plan = sim.run();
     let message = upstream_says(&plan);
@@ -171,6 +173,25 @@ fn a_base_digest_counts_when_the_signed_provenance_lists_it() {
     sim.dependencies.insert(digest("base"));
     sim.run();
     assert_eq!(sim.deployed(SHOP).as_deref(), Some("p1"));
+}
+
+/// The stage's own Preparation claims the base of something else, and would soak in its place.
+#[test]
+fn a_base_digest_pasted_upstream_is_not_recorded() {
+    let source = |base: &str| format!("signed: true}}, source: {{baseDigest: \"{}\"", digest(base));
+    let mut sim = chain("upstream: [{order: staging/podinfo}]");
+    sim.preparation_with(STAGING, "s1", 1, &source("base"));
+    let plan = sim.run();
+    assert_eq!(sim.deployed(STAGING).as_deref(), Some("s1"));
+    assert_eq!(sim.serving(STAGING).unwrap().status.history[0].base_digest, None);
+    let codes: Vec<_> = row(&plan, STAGING).warnings.iter().map(|w| w.code).collect();
+    assert_eq!(codes, ["base-unlisted"]);
+    sim.dependencies.insert(digest("base"));
+    sim.preparation_with(SHOP, "p1", 1, &source("base"));
+    Argo::healthy_since(at("09:00")).look(&mut sim, &[]);
+    let plan = sim.run();
+    assert!(upstream_says(&plan).starts_with("staging/podinfo has not run this change; it runs s1 ("));
+    assert_eq!(sim.deployed(SHOP), None);
 }
 
 /// While the stage cannot pass anyway, the provenance is not read again; nothing says then that it lacks.
@@ -207,6 +228,7 @@ fn a_provenance_that_nobody_read_is_not_told_as_lacking() {
 fn an_unread_provenance_is_not_a_missing_one() {
     let source = |base: &str| format!("signed: true}}, source: {{baseDigest: \"{}\"", digest(base));
     let mut sim = chain("upstream: [{order: staging/podinfo}]");
+    sim.dependencies.insert(digest("base"));
     sim.preparation_with(STAGING, "s1", 1, &source("base"));
     sim.preparation_with(SHOP, "p1", 1, &source("base"));
     sim.run();
