@@ -119,6 +119,51 @@ fn init_never_overwrites() {
 }
 
 #[test]
+fn init_writes_the_first_objects_with_the_keys_that_are_trusted() {
+    let place = Place::new();
+    for key in ["test-renderer.pub", "test-job.pub", "test-job.key"] {
+        fs::copy(harness::shop().join("keys").join(key), place.path(key)).unwrap();
+    }
+    let init = |more: &[&str]| {
+        place.expedite(
+            &[&["init", "--ci", "none", "--registry", "r.example:5000", "--order", "shop/web"], more]
+                .concat(),
+        )
+    };
+    // A private key is no public one, and nothing is written then.
+    let wrong = init(&["--trust", "test-job.key"]);
+    assert_eq!(wrong.exits(1), "");
+    assert!(
+        wrong.stderr.contains("test-job.key: --trust: ") && wrong.stderr.contains("hint: "),
+        "{}",
+        wrong.stderr
+    );
+    assert!(!place.path("apps.yaml").exists());
+    place.expedite(&["init", "--order", "web"]).exits(64);
+
+    init(&["--trust", "test-renderer.pub", "--key", "test-job.key"]).ok();
+    let kitchen: serde_json::Value = serde_yaml::from_str(&place.read("objects/kitchen.yaml")).unwrap();
+    assert_eq!(kitchen["spec"]["registries"], serde_json::json!(["r.example:5000"]));
+    let keys = kitchen["spec"]["trust"]["keys"].as_array().unwrap();
+    let file = |name: &str| place.read(name).replace("\r\n", "\n");
+    let [renderer, job] = &keys[..] else { panic!("{keys:?}") };
+    assert_eq!(renderer["publicKey"], file("test-renderer.pub"));
+    assert_eq!(renderer["roles"], serde_json::json!(["signature", "provenance"]));
+    assert_eq!(job["publicKey"], file("test-job.pub"));
+    assert_eq!(job["roles"], serde_json::json!(["approvals", "records"]));
+    assert!(!place.read("objects/kitchen.yaml").contains("PRIVATE"));
+    // What is written is what is read.
+    place.git(&["init", "-q"]);
+    place.git(&["commit", "-q", "--allow-empty", "-m", "first"]);
+    let orders = place.expedite(&["get", "orders", "--from", "objects", "-o", "name"]);
+    assert_eq!((orders.ok(), orders.stderr.as_str()), ("order.delivery.kokumi.dev/shop/web\n", ""));
+    place.write("objects/shop/web.yaml", "mine: true\n");
+    let again = init(&["--trust", "test-renderer.pub"]);
+    assert!(again.stderr.contains("kept objects/shop/web.yaml"), "{}", again.stderr);
+    assert_eq!(place.read("objects/shop/web.yaml"), "mine: true\n");
+}
+
+#[test]
 fn init_says_what_it_could_not_know() {
     let place = Place::new();
     let said = place.expedite(&["init", "--ci", "none"]);
