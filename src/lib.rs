@@ -72,7 +72,8 @@
 //!
 //! # Adding a verb
 //!
-//! 1. A variant of [`cli::Verb`] with its flags, its help and examples; no behaviour.
+//! 1. A variant of [`cli::Verb`] with its help and examples, its flags in the file of its family below
+//!    `src/cli/`; no behaviour.
 //! 2. Its file below `src/cmd/`: opens `cmd::setup`, calls [`run`] or a pure room, prints through [`report`].
 //!    The exit status follows from the [`error::Kind`] of what failed, in `error.rs` alone.
 //! 3. Its row in `cmd::dispatch`.
