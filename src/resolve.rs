@@ -20,7 +20,7 @@ use crate::model::order::{ApprovalPolicy, AutoDeploy, Check, Mode, Order, Promot
 use crate::model::plan::Candidate;
 use crate::model::preparation::Preparation;
 use crate::model::serving::Serving;
-use crate::model::world::{ApplicationFile, GitOps, Holds, Loaded, Origin, World};
+use crate::model::world::{ApplicationFile, GitOps, Holds, Loaded, Origin, SourceState, World};
 use newest::Newest;
 use observe::Seen;
 use place::Place;
@@ -323,20 +323,28 @@ fn presence(order: &OrderRef, world: &World, gitops: &GitOps, named_broken: bool
             "no Order of this name was read, and its Serving does not say which source it came from".into(),
         );
     };
+    let unread = |source: &SourceState| {
+        let why = source.why.as_ref().map(|w| format!(": {w}")).unwrap_or_default();
+        format!("{} could not be read whole{why}", source.name)
+    };
     match world.sources.iter().find(|s| *s.name == *deployed.source) {
         None => Presence::Unreadable(format!(
             "it came from the source {}, which is not configured any more",
             deployed.source
         )),
-        Some(source) if !source.whole => Presence::Unreadable(format!(
-            "its source {} could not be read whole{}",
-            source.name,
-            source.why.as_ref().map(|w| format!(": {w}")).unwrap_or_default()
-        )),
+        Some(source) if !source.whole => Presence::Unreadable(format!("its source {}", unread(source))),
         Some(_) if world.orders.is_empty() => {
             Presence::Unreadable("no source has any Order, while the repository has Servings".into())
         }
-        Some(source) => Presence::Gone(format!("the Order is gone from {}", source.name)),
+        // It is remembered at a promotion, and an Order may have moved to another source since.
+        Some(source) => match world.sources.iter().find(|other| !other.whole) {
+            Some(other) => Presence::Unreadable(format!(
+                "the Order is gone from {}, and may have moved to {}",
+                source.name,
+                unread(other)
+            )),
+            None => Presence::Gone(format!("the Order is gone from {}", source.name)),
+        },
     }
 }
 

@@ -331,6 +331,35 @@ fn an_order_that_is_gone_loses_its_applications_only_when_its_source_was_read_wh
     sim.world.orders.insert(order("shop/podinfo"), gone);
 }
 
+/// The source is remembered at a promotion; the file of an Order may move to another one after that.
+#[test]
+fn an_order_that_moved_between_sources_goes_only_when_all_of_them_were_read_whole() {
+    let mut sim = shop(AUTOMATIC);
+    sim.order("shop/other", AUTOMATIC);
+    let other = SourceState { name: "path:other".into(), whole: true, why: None, objects: 1 };
+    sim.world.sources.push(other);
+    sim.preparation("shop/podinfo", "p1", 1);
+    sim.run();
+    // It moves, and nothing is promoted after that.
+    let moved = sim.world.orders.get_mut(&order("shop/podinfo")).unwrap();
+    moved.origin.source = "path:other".into();
+    sim.run();
+
+    sim.world.orders.remove(&order("shop/podinfo"));
+    for (whole, why) in [(false, Some("it is empty".to_owned())), (false, None)] {
+        let state = &mut sim.world.sources[1];
+        (state.whole, state.why) = (whole, why);
+        let plan = sim.run();
+        assert_eq!(sim.pinned("shop/podinfo").len(), 2, "the source that it moved to was not read whole");
+        let row = plan.rows.iter().find(|row| row.order == order("shop/podinfo")).unwrap();
+        assert!(row.errors[0].to_string().contains("may have moved to path:other"), "{}", row.errors[0]);
+    }
+
+    sim.world.sources[1].whole = true;
+    sim.run();
+    assert_eq!(sim.pinned("shop/podinfo").len(), 0);
+}
+
 #[test]
 fn the_removal_guard_stops_and_lists() {
     let mut sim = Sim::shop();
