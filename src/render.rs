@@ -36,6 +36,14 @@ pub struct Rendered {
     pub failures: Vec<(OrderRef, Failure)>,
 }
 
+impl Rendered {
+    /// Whether this Order contributes nothing.
+    #[must_use]
+    pub fn failed(&self, order: &OrderRef) -> bool {
+        self.failures.iter().any(|(failed, _)| failed == order)
+    }
+}
+
 /// A file of ours that someone edited or removed by hand.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HandEdit {

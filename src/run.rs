@@ -458,7 +458,7 @@ fn sealed(
         let mut decided = decide(setup, known, progress)?;
         let again = seals.attach(setup, &decided);
         if again.is_empty() {
-            seals.finish(setup, &mut decided);
+            seals.finish(setup, &mut decided)?;
             return Ok(decided);
         }
         progress(&format!("sealed the votes on {} artifacts; deciding again", again.len()));

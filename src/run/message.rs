@@ -7,8 +7,8 @@ use crate::model::plan::{ApplicationAction, Decision, Row, ServingPlan};
 /// The message for what `decided` changes, in a commit by `identity`: whoever else asked is its co-author.
 #[must_use]
 pub fn of(decided: &Decided, identity: &Identity) -> String {
-    let failed = |row: &Row| decided.rendered.failures.iter().any(|(order, _)| *order == row.order);
-    let rows: Vec<&Row> = decided.plan.rows.iter().filter(|row| !failed(row)).collect();
+    let rows = decided.plan.rows.iter().filter(|row| !decided.rendered.failed(&row.order));
+    let rows: Vec<&Row> = rows.collect();
     let promoted: Vec<&Row> =
         rows.iter().copied().filter(|r| matches!(r.decision, Decision::Promote(_))).collect();
     let removed: Vec<&Row> =

@@ -3,7 +3,7 @@
 //! A seal that is attached and whose run is then killed is found by the next run and not made again; its bundle
 //! goes into `records/` then.
 
-use super::{Decided, Setup};
+use super::{Decided, Setup, without_clashes};
 use crate::attest::attach::attach;
 use crate::attest::key::Signer;
 use crate::attest::record::{Approvals, Record, SealedPreparation, Submission};
@@ -80,9 +80,16 @@ impl Seals {
         again
     }
 
-    /// Adds the bundles that the new Servings name to what is committed, and what failed to the plan.
-    pub fn finish(&mut self, setup: &Setup<'_>, decided: &mut Decided) {
+    /// Adds the bundles that the new Servings name to what is committed, and what failed to the plan. An Order
+    /// that contributes nothing gets none, and one whose bundle has no place in the tree contributes nothing.
+    ///
+    /// # Errors
+    /// The repository cannot be read.
+    pub fn finish(&mut self, setup: &Setup<'_>, decided: &mut Decided) -> Result<(), Failure> {
         for row in &decided.plan.rows {
+            if decided.rendered.failed(&row.order) {
+                continue;
+            }
             let ServingPlan::Write(state) = &row.serving else { continue };
             let status = &state.status;
             let named: BTreeSet<Digest> = [
@@ -105,6 +112,7 @@ impl Seals {
         }
         decided.plan.problems.append(&mut self.failures);
         decided.plan.notices.append(&mut self.without_key);
+        without_clashes(&decided.snapshot, &decided.plan, &mut decided.rendered)
     }
 }
 

@@ -3,6 +3,7 @@
 
 use crate::harness::{Place, Said};
 use crate::*;
+use expedite::model::time::Time;
 use std::os::unix::fs::symlink;
 
 /// A shop after its first run, with a promotion that is due, and a clone in which somebody works.
@@ -139,6 +140,54 @@ fn what_stands_in_the_way_of_a_generated_file_is_never_replaced() {
     push(&place);
     basket_fails_alone(&place, &other, "records/shop/basket", "where a folder belongs");
     assert_eq!(tree(&place)["records/shop/basket"], "mine\n");
+}
+
+/// A fleet with two Orders that deploy by themselves: basket by `promotion`, catalog as it comes.
+fn two(promotion: &str) -> (Place, String) {
+    let place = Place::new();
+    fleet::ground(&place);
+    fleet::settings(&place, "./shop.git", "{layout: ./registry}");
+    fleet::order(&place, "shop/basket", promotion);
+    let basket = fleet::prepare(&place, "shop/basket", 1, "shop/basket");
+    fleet::order(&place, "shop/catalog", "{mode: Automatic}");
+    fleet::prepare(&place, "shop/catalog", 1, "shop/catalog");
+    (place, basket)
+}
+
+#[test]
+fn a_file_where_records_belong_keeps_a_seal_from_one_order_alone() {
+    let approvals = "approvals: {requiredApprovals: 1, allowedGroups: [platform]}";
+    let night = "windows: [{timezone: Europe/Zurich, days: [Sat], from: \"09:00\", to: \"16:00\"}]";
+    for promotion in [
+        format!("{{mode: Automatic, {approvals}}}"),
+        // Sealed, and not promoted yet.
+        format!("{{mode: Automatic, {approvals}, {night}}}"),
+    ] {
+        let (place, basket) = two(&promotion);
+        let run = || verb(&place, &["run", "--key", fleet::KEY]);
+        run().ok();
+        fleet::approve(&place, "shop/basket", 1, &basket, Time::parse("2026-02-10T11:30:00Z").unwrap());
+        let newer = fleet::prepare(&place, "shop/catalog", 2, "shop/catalog");
+        place.git(&["clone", "-q", "shop.git", "person"]);
+        place.write("person/records/shop/basket", "mine\n");
+        push(&place);
+        for _ in 0..2 {
+            let said = run();
+            said.exits(1);
+            let named = said.stderr.contains("records/shop/basket");
+            assert!(named && said.stderr.contains("where a folder belongs"), "{}", said.transcript("run"));
+            assert_eq!(pinned(&place, "shop/catalog"), [newer.clone()], "the others go on");
+            assert_eq!(pinned(&place, "shop/basket"), Vec::<String>::new());
+            assert_eq!(tree(&place)["records/shop/basket"], "mine\n");
+        }
+        place.git(&["-C", "person", "pull", "-q"]);
+        std::fs::remove_file(place.path("person/records/shop/basket")).unwrap();
+        push(&place);
+        run().ok();
+        let approval = &serving(&place, "shop/basket")["status"]["approval"];
+        let record = approval["record"].as_str().unwrap().strip_prefix("sha256:").unwrap();
+        assert!(tree(&place).contains_key(&format!("records/shop/basket/{record}.json")), "{approval}");
+    }
 }
 
 #[test]
