@@ -30,10 +30,10 @@ use crate::load::cluster::{Cluster, Fetched};
 use crate::load::folder::Folder;
 use crate::load::{self, Input, OURS, Observed};
 use crate::model::evidence::{ArtifactFacts, Ask, Claim, Facts};
-use crate::model::id::{Artifact, CommitId, Namespace, OrderName};
+use crate::model::id::{Artifact, CommitId, Namespace, OrderName, OrderRef};
 use crate::model::kind;
 use crate::model::kitchen::{KitchenSpec, Role};
-use crate::model::plan::Plan;
+use crate::model::plan::{Plan, Row};
 use crate::model::time::{Span, Time};
 use crate::model::world::{GitOps, World};
 use crate::notify::{Outcome as Notified, Teller};
@@ -233,15 +233,38 @@ fn decide_on(
         plan = decide::plan(&cases, &facts, &world, &gitops, &context, &setup.options);
     }
     problems::refine(&mut plan, &|file| read_named(setup, &snapshot, file));
-    let records = records::sign_all(&mut plan, &cases, &gitops, setup.signer.filter(|_| setup.records))?;
-    let mut rendered = render::files(&plan, &gitops, &setup.argocd_namespace);
+    let signer = setup.signer.filter(|_| setup.records);
+    let rendered = draft(setup, &mut plan, &cases, &gitops, &snapshot, signer, &BTreeMap::new())?;
+    Ok(Decided { snapshot, world, gitops, cases, context, facts, plan, rendered, listed })
+}
+
+/// The files that a plan means, with its records. An Order of which something cannot be signed, rendered or put
+/// where it belongs contributes nothing; nor does one that is `unwritable` already.
+fn draft(
+    setup: &Setup<'_>,
+    plan: &mut Plan,
+    cases: &[Case],
+    gitops: &GitOps,
+    snapshot: &Snapshot,
+    signer: Option<&Signer>,
+    unwritable: &BTreeMap<OrderRef, Failure>,
+) -> Result<Rendered, Failure> {
+    let mut failures = unwritable.clone();
+    let records = records::sign_all(plan, cases, gitops, signer, &mut failures);
+    let mut rendered = render::files(plan, gitops, &setup.argocd_namespace);
+    rendered.failures.iter().for_each(|(order, _)| drop(failures.remove(order)));
     for (order, changes) in records {
-        if !rendered.failures.iter().any(|(failed, _)| *failed == order) {
+        if !rendered.failed(&order) {
             rendered.changes.extend(changes);
         }
     }
-    without_clashes(&snapshot, &plan, &mut rendered)?;
-    Ok(Decided { snapshot, world, gitops, cases, context, facts, plan, rendered, listed })
+    for (order, failure) in failures {
+        if let Some(row) = plan.row(&order) {
+            leave_out(row, failure, &mut rendered);
+        }
+    }
+    without_clashes(snapshot, plan, &mut rendered)?;
+    Ok(rendered)
 }
 
 fn world(setup: &Setup<'_>, snapshot: &Snapshot, progress: &mut dyn FnMut(&str)) -> (World, Listed) {
@@ -364,12 +387,18 @@ fn without_clashes(snapshot: &Snapshot, plan: &Plan, rendered: &mut Rendered) ->
         let paths = problems::paths(row, &rendered.changes);
         let Some((path, failure)) = clashes.iter().find(|(path, _)| paths.contains(*path)) else { continue };
         let failure = failure.clone().at(At::file(path.clone())).of(format!("Order {}", row.order));
-        rendered.changes.retain(|path, _| !paths.contains(path));
-        rendered.drift.retain(|edit| edit.order != row.order);
-        rendered.failures.push((row.order.clone(), failure));
+        leave_out(row, failure, rendered);
     }
-    rendered.failures.sort_by(|(a, _), (b, _)| a.cmp(b));
     Ok(())
+}
+
+/// Takes all that an Order contributes out of what is committed, and says why.
+fn leave_out(row: &Row, failure: Failure, rendered: &mut Rendered) {
+    let paths = problems::paths(row, &rendered.changes);
+    rendered.changes.retain(|path, _| !paths.contains(path));
+    rendered.drift.retain(|edit| edit.order != row.order);
+    rendered.failures.push((row.order.clone(), failure));
+    rendered.failures.sort_by(|(a, _), (b, _)| a.cmp(b));
 }
 
 /// What a run did.

@@ -33,6 +33,14 @@ pub struct Plan {
     pub notices: Vec<Failure>,
 }
 
+impl Plan {
+    /// The row of this Order, if it has one.
+    #[must_use]
+    pub fn row(&self, order: &OrderRef) -> Option<&Row> {
+        self.rows.binary_search_by(|row| row.order.cmp(order)).ok().map(|index| &self.rows[index])
+    }
+}
+
 /// One Order's decision.
 #[derive(Debug, Clone)]
 pub struct Row {

@@ -5,18 +5,19 @@ use crate::attest::record::{
     self, DeployedCluster, NamedOrder, NamedPreparation, OptIn, Previous, PromotedCluster, Promoter, Record,
     RecordRef,
 };
-use crate::attest::sign::sign;
+use crate::attest::sign::{Signed, sign};
 use crate::error::Failure;
 use crate::evidence::judge;
 use crate::evidence::keys::KeyRing;
 use crate::files::{Change, Files as _};
 use crate::git::Snapshot;
 use crate::model::evidence::{Evidence, Looked, Proof, RecordAsk, Unread};
-use crate::model::id::{Digest, OrderRef};
+use crate::model::id::{Artifact, Digest, OrderRef};
 use crate::model::naming::record_path;
 use crate::model::plan::{ApplicationAction, Decision, Plan, Row, ServingPlan};
 use crate::model::reason::{Ended, Verified};
 use crate::model::serving::{HistoryEntry, ServingStatus};
+use crate::model::time::Time;
 use crate::model::world::GitOps;
 use crate::resolve::Case;
 use crate::resolve::slot::Consent;
@@ -59,29 +60,72 @@ pub fn read(
         .collect()
 }
 
+/// How many signatures may fail one after the other before the signer is not asked again: one that hangs does not
+/// hold a run up once per Order.
+const FAILURES: usize = 5;
+
+/// The signer, and how many signatures failed since one did not.
+struct Pen<'a> {
+    signer: &'a Signer,
+    failed: usize,
+}
+
+impl Pen<'_> {
+    fn sign(&mut self, record: &Record, artifact: &Artifact) -> Result<Signed, Failure> {
+        if self.failed >= FAILURES {
+            let cause =
+                format!("{FAILURES} signatures in a row failed; the signer is not asked again in this run");
+            return Err(Failure::input("signer-failed", cause).hint("mend the signer, and run again"));
+        }
+        let signed = sign(record, artifact, self.signer);
+        self.failed = if signed.is_ok() { 0 } else { self.failed + 1 };
+        signed
+    }
+}
+
 /// Signs a promotion record for every promotion of the plan and a deployment record for every health and
 /// Degraded end that this run saw, and names them in the history entries. What an earlier run saw is never
 /// signed: by now it is only history's word. Records that left the history leave the tree (git and the
 /// artifact keep them).
 ///
-/// # Errors
-/// The signer fails: then nothing of the plan may be written.
+/// An Order for which the signer fails is added to `failures`: nothing of it may be written. Nothing is signed
+/// for an Order that is there already.
 pub fn sign_all(
     plan: &mut Plan,
     cases: &[Case],
     gitops: &GitOps,
     signer: Option<&Signer>,
-) -> Result<RecordFiles, Failure> {
+    failures: &mut BTreeMap<OrderRef, Failure>,
+) -> RecordFiles {
     let mut files = RecordFiles::new();
+    let mut pen = signer.map(|signer| Pen { signer, failed: 0 });
     for row in &mut plan.rows {
+        if failures.contains_key(&row.order) {
+            continue;
+        }
         // Cases are sorted by Order.
         let Ok(index) = cases.binary_search_by(|c| c.order.cmp(&row.order)) else { continue };
-        let case = &cases[index];
-        let mut changes = BTreeMap::new();
-        if let (Some(signer), Some(record)) = (signer, promotion(row, case, plan.at))
-            && let Some(candidate) = &row.candidate
-        {
-            let signed = sign(&record, &candidate.artifact, signer)?;
+        match of_row(row, &cases[index], gitops, plan.at, pen.as_mut()) {
+            Ok(changes) if changes.is_empty() => {}
+            Ok(changes) => drop(files.insert(row.order.clone(), changes)),
+            Err(failure) => drop(failures.insert(row.order.clone(), failure)),
+        }
+    }
+    files
+}
+
+/// Signs what is due for one Order, and lets go what nothing names any more.
+fn of_row(
+    row: &mut Row,
+    case: &Case,
+    gitops: &GitOps,
+    at: Time,
+    pen: Option<&mut Pen<'_>>,
+) -> Result<BTreeMap<String, Change>, Failure> {
+    let mut changes = BTreeMap::new();
+    if let Some(pen) = pen {
+        if let (Some(record), Some(candidate)) = (promotion(row, case, at), &row.candidate) {
+            let signed = pen.sign(&record, &candidate.artifact)?;
             if let ServingPlan::Write(state) = &mut row.serving
                 && let Some(entry) = state.status.history.first_mut()
             {
@@ -89,29 +133,26 @@ pub fn sign_all(
                 changes.insert(record_path(&row.order, &signed.digest.hex()), Change::Write(signed.bundle));
             }
         }
-        if let (Some(signer), ServingPlan::Write(state)) = (signer, &mut row.serving) {
-            for (digest, bundle) in deployments(&row.order, &mut state.status, case, signer)? {
+        if let ServingPlan::Write(state) = &mut row.serving {
+            for (digest, bundle) in deployments(&row.order, &mut state.status, case, pen)? {
                 changes.insert(record_path(&row.order, &digest.hex()), Change::Write(bundle));
             }
         }
-        for digest in left(row, case) {
-            if gitops.records.get(&row.order).is_some_and(|known| known.contains(&digest.hex())) {
-                changes.insert(record_path(&row.order, &digest.hex()), Change::Delete);
-            }
-        }
-        if matches!(row.serving, ServingPlan::Remove) {
-            for hex in gitops.records.get(&row.order).into_iter().flatten() {
-                changes.insert(record_path(&row.order, hex), Change::Delete);
-            }
-        }
-        if !changes.is_empty() {
-            files.insert(row.order.clone(), changes);
+    }
+    for digest in left(row, case) {
+        if gitops.records.get(&row.order).is_some_and(|known| known.contains(&digest.hex())) {
+            changes.insert(record_path(&row.order, &digest.hex()), Change::Delete);
         }
     }
-    Ok(files)
+    if matches!(row.serving, ServingPlan::Remove) {
+        for hex in gitops.records.get(&row.order).into_iter().flatten() {
+            changes.insert(record_path(&row.order, hex), Change::Delete);
+        }
+    }
+    Ok(changes)
 }
 
-fn promotion(row: &Row, case: &Case, at: crate::model::time::Time) -> Option<Record> {
+fn promotion(row: &Row, case: &Case, at: Time) -> Option<Record> {
     let Decision::Promote(promotion) = &row.decision else { return None };
     let candidate = row.candidate.as_ref()?;
     let name = |name: &crate::model::id::PreparationName| NamedPreparation {
@@ -171,7 +212,7 @@ fn deployments(
     order: &OrderRef,
     status: &mut ServingStatus,
     case: &Case,
-    signer: &Signer,
+    pen: &mut Pen<'_>,
 ) -> Result<Vec<(Digest, Vec<u8>)>, Failure> {
     let (Some(deployed), Some(before)) = (&case.deployed, &case.serving) else { return Ok(Vec::new()) };
     let mut bundles = Vec::new();
@@ -204,7 +245,7 @@ fn deployments(
             ended_reason: entry.ended_reason.filter(|_| degraded),
             clusters: running(case, &before.status),
         };
-        let signed = sign(&Record::Deployment(body), &deployed.artifact, signer)?;
+        let signed = pen.sign(&Record::Deployment(body), &deployed.artifact)?;
         entry.deployment_record = Some(signed.digest);
         bundles.push((signed.digest, signed.bundle));
     }

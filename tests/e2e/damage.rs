@@ -191,6 +191,54 @@ fn a_file_where_records_belong_keeps_a_seal_from_one_order_alone() {
 }
 
 #[test]
+fn a_signature_that_fails_keeps_its_order_alone() {
+    let Some(openssl) = crate::peers::peer("openssl") else { return };
+    let (place, _) = two("{mode: Automatic}");
+    let script = format!(
+        "#!/bin/sh\nset -e\ncase $1 in\npublic-key) '{0}' pkey -in {1} -pubout ;;\n\
+         sign) cat > message.bin; if grep -q basket message.bin; then exit 1; fi; '{0}' dgst -sha256 -sign {1} message.bin ;;\nesac\n",
+        openssl.display(),
+        fleet::KEY,
+    );
+    place.write("signer.sh", script);
+    let run = || verb(&place, &["run", "--signer", "sh signer.sh"]);
+    for _ in 0..2 {
+        let said = run();
+        said.exits(1);
+        assert!(said.stderr.contains("signer command"), "{}", said.transcript("run"));
+        assert_eq!(pinned(&place, "shop/catalog").len(), 1, "{}", said.transcript("run"));
+        let tree = tree(&place);
+        let of = |path: &&String| path.contains("basket");
+        assert_eq!(tree.keys().filter(of).count(), 0, "nothing is promoted without its record");
+    }
+    place.edit("signer.sh", "grep -q basket", "grep -q somebody");
+    run().ok();
+    assert_eq!(pinned(&place, "shop/basket").len(), 1);
+}
+
+#[test]
+fn a_signer_that_fails_each_time_is_not_asked_for_every_order() {
+    let (place, _) = two("{mode: Automatic}");
+    for i in 0..8 {
+        let order = format!("shop/more-{i}");
+        fleet::order(&place, &order, "{mode: Automatic}");
+        fleet::prepare(&place, &order, 1, &order);
+    }
+    let Some(openssl) = crate::peers::peer("openssl") else { return };
+    let script = format!(
+        "case $1 in\npublic-key) '{}' pkey -in {} -pubout ;;\nsign) cat > /dev/null; echo asked >> asked; exit 1 ;;\nesac\n",
+        openssl.display(),
+        fleet::KEY,
+    );
+    place.write("signer.sh", script);
+    let said = verb(&place, &["run", "--signer", "sh signer.sh"]);
+    said.exits(1);
+    assert_eq!(place.read("asked").lines().count(), 5);
+    assert!(said.stderr.contains("5 signatures in a row failed"), "{}", said.transcript("run"));
+    assert_eq!(head(&place), "");
+}
+
+#[test]
 fn a_foreign_application_of_the_same_name_is_left_alone_and_its_cluster_held() {
     let paths = places_of_basket();
     let place = shop_at_work();
