@@ -19,12 +19,12 @@ pub mod verification;
 use crate::error::Failure;
 use crate::gates::{self, Context};
 use crate::model::evidence::Facts;
-use crate::model::id::ClusterName;
+use crate::model::id::{ClusterName, OrderRef};
 use crate::model::order::Mode;
 use crate::model::plan::{Decision, Plan, Promotion, Row, ServingPlan, ServingState};
 use crate::model::scope::Scope;
 use crate::model::serving::RequestedBy;
-use crate::model::time::SKEW;
+use crate::model::time::{SKEW, Time};
 use crate::model::verdict::{GateName, Verdict};
 use crate::model::world::{GitOps, Holds, World};
 use crate::resolve::{Case, Presence};
@@ -41,6 +41,9 @@ pub struct Options {
     pub allow_removals: Option<usize>,
     /// `limits.maxPromotions`, where it is set.
     pub max_promotions: Option<usize>,
+    /// Orders whose promotion is known to fail when it is written: they take no place of others under
+    /// `max_promotions`.
+    pub unwritable: BTreeSet<OrderRef>,
 }
 
 /// Decides everything at one instant.
@@ -62,7 +65,7 @@ pub fn plan(
             Presence::Unreadable(_) | Presence::Gone(_) => (case, Vec::new()),
         })
         .collect();
-    limit(&mut judged, facts, context, options.max_promotions);
+    limit(&mut judged, facts, context, options);
     let mut rows: Vec<Row> =
         judged.into_iter().map(|(case, verdicts)| row(case, verdicts, facts, &clusters, context)).collect();
     removal::hand_over(&mut rows, gitops, world, options.allow_removals.is_some(), &context.argocd_namespace);
@@ -84,24 +87,32 @@ pub fn plan(
     Plan { at: context.now, head: gitops.head.clone(), rows, guard, problems, notices }
 }
 
-/// Holds promotions beyond `limits.maxPromotions`, by the order of Orders; a rollback is neither held nor
-/// counted.
-fn limit(judged: &mut [(&Case, Vec<Verdict>)], facts: &Facts, context: &Context, most: Option<usize>) {
-    let Some(most) = most else { return };
-    let mut promoted = 0;
-    for (case, verdicts) in judged {
-        let promotes = matches!(decision(case, verdicts, context), Decision::Promote(_));
-        if !promotes || gates::window::rollback(case, facts, context).is_some() {
-            continue;
-        }
-        if promoted < most {
-            promoted += 1;
-            continue;
-        }
-        for verdict in verdicts.iter_mut().filter(|v| v.gate == GateName::Window) {
+/// Holds promotions beyond `limits.maxPromotions`; a rollback is neither held nor counted. Who waited longest
+/// goes first, so that nobody waits for good.
+fn limit(judged: &mut [(&Case, Vec<Verdict>)], facts: &Facts, context: &Context, options: &Options) {
+    let Some(most) = options.max_promotions else { return };
+    let counts = |(case, verdicts): &(&Case, Vec<Verdict>)| {
+        matches!(decision(case, verdicts, context), Decision::Promote(_))
+            && !options.unwritable.contains(&case.order)
+            && gates::window::rollback(case, facts, context).is_none()
+    };
+    let mut due: Vec<usize> = (0..judged.len()).filter(|&index| counts(&judged[index])).collect();
+    // By name where that says nothing: the sort is stable.
+    due.sort_by_key(|&index| turn(judged[index].0, context));
+    for index in due.into_iter().skip(most) {
+        for verdict in judged[index].1.iter_mut().filter(|v| v.gate == GateName::Window) {
             *verdict = gates::window::beyond(most);
         }
     }
+}
+
+/// Since when the candidate is the target; of those that became it together, when the Order was promoted last.
+fn turn(case: &Case, context: &Context) -> (Time, Option<Time>) {
+    let status = case.serving.as_ref().map(|serving| &serving.status);
+    let candidate = case.candidate.as_ref().map(|candidate| &candidate.name);
+    let target = status.filter(|status| status.target_preparation_name.as_ref() == candidate);
+    let since = target.and_then(|status| status.target_since).unwrap_or(context.now);
+    (since, status.and_then(|status| status.history.first()).map(|entry| entry.promoted_time))
 }
 
 fn row(

@@ -33,7 +33,7 @@ use crate::model::evidence::{ArtifactFacts, Ask, Claim, Facts};
 use crate::model::id::{Artifact, CommitId, Namespace, OrderName, OrderRef};
 use crate::model::kind;
 use crate::model::kitchen::{KitchenSpec, Role};
-use crate::model::plan::{Plan, Row};
+use crate::model::plan::{Decision, Plan, Row};
 use crate::model::time::{Span, Time};
 use crate::model::world::{GitOps, World};
 use crate::notify::{Outcome as Notified, Teller};
@@ -225,17 +225,38 @@ fn decide_on(
     }
     let mut facts = facts(setup, &ring, asks, known);
     facts.records = records::read(gates::record_asks(&cases, &context), &snapshot, &ring);
-    let mut plan = decide::plan(&cases, &facts, &world, &gitops, &context, &setup.options);
-    // What taking an Application over would lose is known once it is rendered; then its Cluster is held.
-    gitops.losses = render::losses(&plan, &gitops);
-    if !gitops.losses.is_empty() {
-        cases = resolve::cases(&world, &gitops, &setup.argocd_namespace);
-        plan = decide::plan(&cases, &facts, &world, &gitops, &context, &setup.options);
+    // Promotions that cannot be written take no place under `limits.maxPromotions`: then others are decided on. A
+    // look without that limit, once, finds all that cannot be rendered.
+    let mut unwritable = BTreeMap::new();
+    let (mut looking, mut looked) = (false, false);
+    loop {
+        let options = Options {
+            max_promotions: setup.options.max_promotions.filter(|_| !looking),
+            unwritable: unwritable.keys().cloned().collect(),
+            ..setup.options.clone()
+        };
+        let mut plan = decide::plan(&cases, &facts, &world, &gitops, &context, &options);
+        // What taking an Application over would lose is known once it is rendered; then its Cluster is held.
+        let losses = render::losses(&plan, &gitops);
+        if losses.keys().any(|path| !gitops.losses.contains_key(path)) {
+            gitops.losses.extend(losses);
+            cases = resolve::cases(&world, &gitops, &setup.argocd_namespace);
+            continue;
+        }
+        problems::refine(&mut plan, &|file| read_named(setup, &snapshot, file));
+        let signer = setup.signer.filter(|_| setup.records && !looking);
+        let rendered = draft(setup, &mut plan, &cases, &gitops, &snapshot, signer, &unwritable)?;
+        let lost = |(order, _): &&(OrderRef, Failure)| {
+            !unwritable.contains_key(order)
+                && plan.row(order).is_some_and(|row| matches!(row.decision, Decision::Promote(_)))
+        };
+        let lost: Vec<_> = rendered.failures.iter().filter(lost).cloned().collect();
+        if !looking && (lost.is_empty() || setup.options.max_promotions.is_none()) {
+            return Ok(Decided { snapshot, world, gitops, cases, context, facts, plan, rendered, listed });
+        }
+        unwritable.extend(lost);
+        (looking, looked) = (!looked, true);
     }
-    problems::refine(&mut plan, &|file| read_named(setup, &snapshot, file));
-    let signer = setup.signer.filter(|_| setup.records);
-    let rendered = draft(setup, &mut plan, &cases, &gitops, &snapshot, signer, &BTreeMap::new())?;
-    Ok(Decided { snapshot, world, gitops, cases, context, facts, plan, rendered, listed })
 }
 
 /// The files that a plan means, with its records. An Order of which something cannot be signed, rendered or put

@@ -25,6 +25,7 @@ use crate::notify::Teller;
 use crate::resolve::Case;
 use crate::run::{Setup, Source, SourcePlace};
 use crate::settings::{self, FilePath, Location, Settings};
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::runtime::Runtime;
@@ -193,6 +194,7 @@ impl Opened {
                 max_removals: self.settings.limits.max_removals,
                 allow_removals,
                 max_promotions: self.settings.limits.max_promotions,
+                unwritable: BTreeSet::new(),
             },
             records: !self.no_records,
             now: self.now,

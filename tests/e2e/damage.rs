@@ -239,6 +239,30 @@ fn a_signer_that_fails_each_time_is_not_asked_for_every_order() {
 }
 
 #[test]
+fn orders_that_cannot_be_written_take_nobodys_place_under_a_limit() {
+    let (place, _) = two("{mode: Automatic}");
+    for order in ["shop/alpha", "shop/beta"] {
+        fleet::order(&place, order, "{mode: Automatic}");
+        fleet::prepare(&place, order, 1, order);
+    }
+    place.edit("expedite.yaml", "limits: {", "limits: {maxPromotions: 1, ");
+    place.git(&["init", "-q", "--bare", "-b", "main", "shop.git"]);
+    place.git(&["clone", "-q", "shop.git", "person"]);
+    // Where no record of theirs can stand.
+    for order in ["alpha", "basket"] {
+        place.write(&format!("person/records/shop/{order}"), "mine\n");
+    }
+    push(&place);
+    let run = || verb(&place, &["run", "--key", fleet::KEY]);
+    run().exits(1);
+    assert_eq!(pinned(&place, "shop/beta").len(), 1, "the first that can be written");
+    assert_eq!(pinned(&place, "shop/catalog").len(), 0, "and no second");
+    run().exits(1);
+    assert_eq!(pinned(&place, "shop/catalog").len(), 1);
+    assert_eq!(pinned(&place, "shop/alpha").len() + pinned(&place, "shop/basket").len(), 0);
+}
+
+#[test]
 fn a_foreign_application_of_the_same_name_is_left_alone_and_its_cluster_held() {
     let paths = places_of_basket();
     let place = shop_at_work();

@@ -146,6 +146,49 @@ fn a_run_promotes_no_more_than_it_may() {
 }
 
 #[test]
+fn who_waited_longest_is_promoted_first() {
+    let mut sim = Sim::shop();
+    sim.options.max_promotions = Some(2);
+    let name = |name: &str| format!("shop/{name}");
+    for order in ["a", "b", "c", "d"] {
+        sim.order(&name(order), &with(""));
+    }
+    // The first two have something new every minute; so has the last one. The third one is quiet.
+    sim.preparation("shop/c", "c0", 1);
+    let mut last = std::collections::BTreeMap::new();
+    for minute in 1..=12 {
+        for busy in ["a", "b", "d"] {
+            sim.preparation(&name(busy), &format!("{busy}{minute}"), minute);
+        }
+        let plan = sim.run();
+        let promoted = plan.rows.iter().filter(|row| matches!(row.decision, Decision::Promote(_)));
+        let promoted: Vec<String> = promoted.map(|row| row.order.to_string()).collect();
+        assert_eq!(promoted.len(), 2, "{minute}: {promoted:?}");
+        promoted.into_iter().for_each(|order| drop(last.insert(order, minute)));
+        sim.later(1);
+    }
+    assert_eq!(last.get("shop/c"), Some(&2), "it was the second run's first");
+    for busy in ["a", "b", "d"] {
+        assert!(last[&name(busy)] >= 11, "nobody waits for good: {last:?}");
+    }
+}
+
+#[test]
+fn an_order_that_cannot_be_written_takes_no_place() {
+    let mut sim = Sim::shop();
+    for name in ["a", "b", "c"] {
+        sim.order(&format!("shop/{name}"), &with(""));
+        sim.preparation(&format!("shop/{name}"), &format!("{name}1"), 1);
+    }
+    sim.options.max_promotions = Some(1);
+    sim.options.unwritable.insert(order("shop/a"));
+    let plan = sim.plan();
+    let decided: Vec<bool> =
+        plan.rows.iter().map(|row| matches!(row.decision, Decision::Promote(_))).collect();
+    assert_eq!(decided, [true, true, false], "the first one fails when it is written, whatever is decided");
+}
+
+#[test]
 fn a_limit_of_none_says_that_no_later_run_helps() {
     let mut sim = Sim::shop();
     sim.order(SHOP, &with(""));
