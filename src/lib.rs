@@ -3,8 +3,8 @@
 //! # Architecture
 //!
 //! ```text
-//!  load ──▶ resolve ──▶ gates.ask ──▶ evidence ──▶ gates.judge ──▶ decide ──▶ render ──▶ commit ──▶ attest ──▶ report
-//!  read     pure         pure          read          pure            pure       pure       write      write      pure → out
+//!  load ──▶ resolve ──▶ gates.ask ──▶ evidence ──▶ gates.judge ──▶ decide ──▶ render ──▶ commit ──▶ attest ──▶ notify ──▶ report
+//!  read     pure         pure          read          pure            pure       pure       write      write      write      pure → out
 //!    ▲                                                              │ asks for a seal?       │ moved?
 //!    └────────────────────── read and decide again ◀───────────────┴── attest.seal ◀───────┘
 //! ```

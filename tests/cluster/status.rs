@@ -5,6 +5,11 @@ use super::deploy::{argo, committed, installed, prepare, ready, run, serving, tr
 use crate::apiserver::{ADMIN, ApiServer};
 use crate::harness::{Place, Said};
 use crate::*;
+use expedite::load::cluster::told::Told;
+use expedite::model::id::Digest;
+use expedite::model::serving::ServingStatus;
+use expedite::model::time::Time;
+use expedite::notify::{self, Outcome, Teller};
 use std::collections::BTreeSet;
 
 const SERVING: &str = "/apis/delivery.kokumi.dev/v1alpha1/namespaces/shop/servings/podinfo";
@@ -294,4 +299,78 @@ fn write_status_wants_a_cluster_with_servings() {
         said.stderr
     );
     assert!(said.stderr.contains("add Serving to the kinds"), "{}", said.stderr);
+}
+
+/// Tells the Serving `shop/podinfo`, listed as `item`, that git says `status`.
+fn tell(server: &ApiServer, item: &Value, before: Option<&ServingStatus>, status: &ServingStatus) -> Outcome {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("kubeconfig");
+    std::fs::write(&file, server.kubeconfig("expedite")).unwrap();
+    let runtime = runtime();
+    let connection = runtime.block_on(access_by(&file).connect(None)).unwrap();
+    let (order, told) = Told::of(item).unwrap();
+    let telling = notify::telling(&order, &told, before, status, Time::clock()).unwrap();
+    Teller::new("cluster:expedite".into(), connection).tell(&runtime, &[telling])
+}
+
+#[test]
+fn a_rise_is_a_warning_and_what_others_write_meanwhile_is_no_reason_to_write_over_it() {
+    let Some(server) = ApiServer::start() else { return };
+    server.define_shipped();
+    server.namespace("shop");
+    may_tell(&server);
+    let lists = json!([{"apiGroups": ["delivery.kokumi.dev"], "resources": ["servings"], "verbs": ["list"]}]);
+    server.grant("expedite", "lists", &lists, Some("shop"));
+    let spec = json!({"orderName": "podinfo", "preparationName": "podinfo-1"});
+    server.create(&json!({"apiVersion": "delivery.kokumi.dev/v1alpha1", "kind": "Serving",
+        "metadata": {"name": "podinfo", "namespace": "shop"}, "spec": spec}));
+    let digest = Digest::of(b"podinfo-1");
+    let scanned = |critical: u64, by: &str| -> ServingStatus {
+        let now = Time::clock();
+        serde_json::from_value(json!({
+            "observedPreparationName": "podinfo-1", "deployedDigest": digest,
+            "history": [{"preparationName": "podinfo-1", "digest": digest, "promotedTime": now,
+                "requestedBy": {"name": by, "signedBy": "unsigned"}}],
+            "deployedVulnerabilities": {"critical": critical, "scannedTime": now, "attestation": Digest::of(&critical.to_be_bytes())},
+        }))
+        .unwrap()
+    };
+    // Foreign text as long and as odd as it comes, in characters of three bytes.
+    let first = scanned(0, &format!("\u{1b}[31m{}", "値".repeat(2000)));
+    let before = server.get(SERVING);
+    let outcome = tell(&server, &before, None, &first);
+    assert_eq!((outcome.statuses, outcome.events, outcome.failures), (1, 1, Vec::new()));
+    let second = scanned(2, "ann");
+    let second = ServingStatus { history: first.history.clone(), ..second };
+    let outcome = tell(&server, &server.get(SERVING), Some(&first), &second);
+    assert_eq!((outcome.statuses, outcome.events, outcome.failures), (1, 1, Vec::new()));
+    let events = events(&server);
+    assert_eq!(events.len(), 2);
+    let said = |reason: &str| events.iter().find(|event| event["reason"] == reason).unwrap();
+    let note = said("Promoted")["note"].as_str().unwrap();
+    assert!(note.len() > 1000 && note.len() <= 1024 && note.contains("\\u{1b}[31m値"), "{note}");
+    let rise = said("VulnerabilitiesIncreased");
+    assert_eq!(rise["type"], "Warning");
+    let note = rise["note"].as_str().unwrap();
+    assert!(
+        note.starts_with("vulnerabilities of podinfo-1 rose") && note.contains("critical from 0 to 2"),
+        "{note}"
+    );
+
+    // Since it was listed, Argo CD set a label: written all the same.
+    let listed = server.get(SERVING);
+    server.merge(SERVING, &json!({"metadata": {"labels": {"app.kubernetes.io/instance": "expedite"}}}));
+    let third = ServingStatus { deployed_vulnerabilities: None, ..second.clone() };
+    let outcome = tell(&server, &listed, None, &third);
+    assert_eq!((outcome.statuses, outcome.failures), (1, Vec::new()));
+    assert_eq!(server.get(SERVING)["status"], serde_json::to_value(&third).unwrap());
+    // What was listed before that is old: a run that was slower than another does not undo what that one told.
+    let outcome = tell(&server, &listed, None, &scanned(7, "bob"));
+    assert_eq!((outcome.statuses, outcome.failures), (0, Vec::new()));
+    assert!(
+        outcome.lines.iter().any(|line| line.contains("somebody else wrote its status")),
+        "{:?}",
+        outcome.lines
+    );
+    assert_eq!(server.get(SERVING)["status"], serde_json::to_value(&third).unwrap());
 }

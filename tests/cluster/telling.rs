@@ -314,3 +314,56 @@ fn a_list_waits_for_a_full_server_and_asks_for_the_newest() {
     assert!(seen.iter().all(|r| r.get("resourceVersion").is_none()), "{seen:?}");
     assert_eq!(seen.iter().filter(|r| r.path.ends_with("/kitchens")).count(), 1, "nobody waits for a day");
 }
+
+#[test]
+fn the_serving_of_an_order_from_a_folder_may_be_in_any_cluster() {
+    let there = std::sync::Arc::new(std::sync::Mutex::new(Vec::<Value>::new()));
+    let servings = there.clone();
+    let stub = Stub::start(move |request| match request.path.as_str() {
+        "/apis/delivery.kokumi.dev/v1alpha1" => Answer::Json(200, crate::stubserver::ours()),
+        "/apis/delivery.kokumi.dev/v1alpha1/servings" => page(&servings.lock().unwrap(), ""),
+        _ if is_event(request) || request.path.starts_with("/apis/events.k8s.io/") => {
+            Answer::Json(201, request.body.clone())
+        }
+        _ if request.method == "PATCH" => applied(request),
+        _ => Answer::Text(404, "404 page not found".into()),
+    });
+    let mut place = harness::Place::with_shop();
+    let config = apiserver::kubeconfig(&stub.url(), Path::new("x"), "ann");
+    place.write("kubeconfig", config.replace(",\"certificate-authority\":\"x\"", ""));
+    place.set("KUBECONFIG", place.path("kubeconfig").to_str().unwrap());
+    place.edit(
+        "expedite.yaml",
+        "- path: ./objects\n",
+        "- path: ./objects\n- cluster: {context: ann, kinds: [Serving], applications: false}\n",
+    );
+    let run = ["run", "--config", "expedite.yaml", "--write-status", "--at", "2026-03-02T12:00:00Z"];
+    let said = place.expedite(&run);
+    assert!(
+        !said.stderr.contains(": wrote ") && stub.seen().iter().all(|r| r.method == "GET"),
+        "{}",
+        said.stderr
+    );
+    // Only one of them is there: the others are nobody's loss.
+    let (_, text) = place
+        .tree("shop.git", "main")
+        .into_iter()
+        .find(|(path, _)| path == "servings/shop-dev/catalog.yaml")
+        .unwrap();
+    let mut serving: Value = serde_yaml::from_str(&text).unwrap();
+    let status = serving.as_object_mut().unwrap().remove("status").unwrap();
+    serving["metadata"]["resourceVersion"] = "5".into();
+    there.lock().unwrap().push(serving);
+    let said = place.expedite(&run);
+    assert!(said.stderr.contains("cluster ann: wrote 1 status and 1 Event\n"), "{}", said.stderr);
+    let writes: Vec<Request> = stub.seen().into_iter().filter(|r| r.method != "GET").collect();
+    assert_eq!(writes.len(), 2);
+    assert_eq!(
+        writes[1].path,
+        "/apis/delivery.kokumi.dev/v1alpha1/namespaces/shop-dev/servings/catalog/status"
+    );
+    assert_eq!(writes[1].body["status"], status);
+    // Out of scope is out of reach.
+    place.expedite(&[&run[..], &["-n", "shop"]].concat());
+    assert_eq!(stub.seen().iter().filter(|r| r.method != "GET").count(), 2);
+}
