@@ -55,11 +55,11 @@ fn shards(place: &Place, count: usize, at: &str) -> Vec<String> {
         let shard = format!("{index}/{count}");
         let mut arguments = RUN.to_vec();
         arguments.push(at);
-        if index % 2 == 0 {
+        if index.is_multiple_of(2) {
             arguments.extend(["--shard", &shard]);
         }
         let mut command = place.binary(&arguments);
-        if index % 2 == 1 {
+        if !index.is_multiple_of(2) {
             command.env("JOB_COMPLETION_INDEX", index.to_string());
             command.env("JOB_COMPLETION_COUNT", count.to_string());
         }

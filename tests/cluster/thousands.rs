@@ -133,6 +133,5 @@ fn ten_thousand_orders_are_86_requests_and_bounded_memory() {
     let before = stub.seen().len();
     let second = run(&place);
     assert_eq!(stub.seen().len() - before, 86, "20 pages of Servings instead of one, and nothing written");
-    println!("10,000 Orders: {first} MiB in the first run, {second} MiB in the second");
     assert!(first.max(second) < MEMORY, "{first} MiB, {second} MiB");
 }
