@@ -167,6 +167,8 @@ type ById<'a> = BTreeMap<ResourceId, &'a Resource>;
 fn by_id<'a>(side: Side<'a>) -> (ById<'a>, Vec<ResourceId>) {
     let mut map = BTreeMap::new();
     let mut repeated = BTreeSet::new();
+    // How many without a name a file had so far, by what they are.
+    let mut numbers: HashMap<ResourceId, usize> = HashMap::new();
     for resource in side.resources {
         if matches!(&resource.content, Content::Object(Value::Null)) {
             continue;
@@ -176,10 +178,12 @@ fn by_id<'a>(side: Side<'a>) -> (ById<'a>, Vec<ResourceId>) {
             id.namespace = None;
         }
         // Without a name of its own (`generateName`), every one is another object.
-        let mut number = 1;
-        while id.name.starts_with(&resource.file) && nameless(resource) && map.contains_key(&id) {
-            number += 1;
-            id.name = format!("{} ({number})", resource.file);
+        if id.name.starts_with(&resource.file) && nameless(resource) && map.contains_key(&id) {
+            let number = numbers.entry(id.clone()).or_insert(1);
+            while map.contains_key(&id) {
+                *number += 1;
+                id.name = format!("{} ({number})", resource.file);
+            }
         }
         if map.insert(id.clone(), resource).is_some() {
             repeated.insert(id);

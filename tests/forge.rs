@@ -2,6 +2,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "support/authority.rs"]
+mod authority;
 #[path = "forge/binary.rs"]
 mod binary;
 #[path = "forge/comment.rs"]

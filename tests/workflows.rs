@@ -92,6 +92,15 @@ fn all() -> Vec<Written> {
         let name = path.file_name().unwrap().to_str().unwrap().to_owned();
         all.push(Written::new(&name, fs::read_to_string(&path).unwrap()));
     }
+    // Those that the documentation shows.
+    for entry in walkdir::WalkDir::new(package().join("docs")) {
+        let path = entry.unwrap().into_path();
+        let text = fs::read_to_string(&path).unwrap_or_default();
+        if path.extension().is_some_and(|e| e == "yml" || e == "yaml") && text.contains("runs-on:") {
+            let name = path.strip_prefix(package()).unwrap().to_str().unwrap().replace('/', "-");
+            all.push(Written::new(&name, text));
+        }
+    }
     all.push(Written::new("action.yml", fs::read_to_string(package().join("action.yml")).unwrap()));
     assert!(all.len() >= 4);
     all

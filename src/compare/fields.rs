@@ -1,7 +1,7 @@
 //! Two objects → the fields in which they differ. Values of Secrets stay out of what is handed on.
 
 use serde_json::{Map, Value};
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashMap};
 
 /// One field that differs.
 #[derive(Debug, Clone, PartialEq)]
@@ -162,13 +162,17 @@ fn name(item: &Value, key: &str) -> Option<String> {
 fn items(path: &str, key: &str, a: &[Value], b: &[Value], out: &mut Vec<FieldChange>) {
     let named = |items: &[Value]| -> Vec<String> { items.iter().filter_map(|i| name(i, key)).collect() };
     let (old, new) = (named(a), named(b));
-    let place = |names: &[String], name: &String| names.iter().position(|n| n == name);
-    for name in old.iter().chain(new.iter().filter(|n| !old.contains(n))) {
-        let (x, y) = (place(&old, name).and_then(|i| a.get(i)), place(&new, name).and_then(|i| b.get(i)));
+    // Lists may be long, and each name is looked for in both.
+    let places = |names: &[String]| -> HashMap<String, usize> {
+        names.iter().enumerate().map(|(place, name)| (name.clone(), place)).collect()
+    };
+    let (in_old, in_new) = (places(&old), places(&new));
+    for name in old.iter().chain(new.iter().filter(|n| !in_old.contains_key(*n))) {
+        let (x, y) = (in_old.get(name).and_then(|i| a.get(*i)), in_new.get(name).and_then(|i| b.get(*i)));
         walk(&format!("{path}[{name}]"), x, y, out);
     }
-    let before: Vec<String> = old.iter().filter(|n| new.contains(n)).cloned().collect();
-    let after: Vec<String> = new.iter().filter(|n| old.contains(n)).cloned().collect();
+    let before: Vec<String> = old.iter().filter(|n| in_new.contains_key(*n)).cloned().collect();
+    let after: Vec<String> = new.iter().filter(|n| in_old.contains_key(*n)).cloned().collect();
     if before != after {
         out.push(FieldChange { path: path.to_owned(), what: FieldWhat::Order { before, after } });
     }

@@ -2,6 +2,7 @@
 
 use super::comment::creation;
 use super::{ALL, HEAD, Job, Pulls, job, limits};
+use crate::authority::Authority;
 use crate::pulls::{ANN, Fault, TOKEN, US};
 use expedite::error::{Failure, Kind};
 use expedite::forge::{self, Forge, Limits, Outcome, Unposted};
@@ -243,5 +244,83 @@ fn nobody_there_is_an_error() {
         };
         let failure = failed(job.post("x"));
         assert_eq!(failure.code, "unreachable", "{failure}");
+    }
+}
+
+#[test]
+fn a_private_authority_is_that_of_the_environment() {
+    for forge in ALL {
+        let authority = Authority::new();
+        let pulls = Pulls::start_tls(forge, authority.server.clone());
+        let failure = failed(job(&pulls, forge).post("x"));
+        assert!(failure.hints.iter().any(|hint| hint.contains("SSL_CERT_FILE")), "{failure:?}");
+        assert_eq!(pulls.asked(), Vec::<String>::new());
+        let file = [("SSL_CERT_FILE", authority.ca_file().to_str().unwrap().to_owned())];
+        assert_eq!(
+            Job::with(&pulls, forge, HEAD, &file).post("x").unwrap().outcome,
+            Outcome::Created,
+            "{forge:?}"
+        );
+    }
+}
+
+#[test]
+fn a_proxy_is_that_of_the_environment() {
+    let pulls = Pulls::start(Forge::Github);
+    // Nobody is there but the proxy.
+    let proxied = [("GITHUB_API_URL", "http://127.0.0.1:1".to_owned()), ("http_proxy", pulls.url())];
+    assert_eq!(Job::with(&pulls, Forge::Github, HEAD, &proxied).post("x").unwrap().outcome, Outcome::Created);
+    let past_it = [&proxied[..], &[("no_proxy", "127.0.0.1".to_owned())]].concat();
+    assert_eq!(failed(Job::with(&pulls, Forge::Github, HEAD, &past_it).post("x")).code, "unreachable");
+}
+
+/// Runs of two commits at once, and a forge that fails at random: whatever was left, the next run of the newest
+/// commit leaves one comment.
+#[test]
+fn b65_whatever_runs_and_faults_leave_one_comment_stays_in_the_end() {
+    const NEWER: &str = "2222222222222222222222222222222222222222";
+    for forge in ALL {
+        for seed in 0..12_u64 {
+            let pulls = Pulls::start(forge);
+            pulls.comment(ANN, "looks fine");
+            let mut state = seed;
+            let mut dice = move |sides: u64| {
+                // Knuth's multiplier: any sequence does, as long as it is the same every time.
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 33) % sides
+            };
+            for _ in 0..dice(4) {
+                let fault = match dice(5) {
+                    0 => Fault::status(502),
+                    1 => Fault::Dropped,
+                    2 => Fault::DoneUnheard,
+                    3 => Fault::Cut,
+                    _ => Fault::Push(NEWER),
+                };
+                pulls.fault(1, if dice(2) == 0 { creation(forge) } else { list(forge) }, fault);
+            }
+            std::thread::scope(|scope| {
+                for n in 0..3_u64 {
+                    let head = if n < 2 { HEAD } else { NEWER };
+                    let (pulls, job) = (&pulls, Job::of(&pulls, forge, head));
+                    let text = format!("of {head}");
+                    scope.spawn(move || {
+                        std::thread::sleep(Duration::from_millis(n * seed % 7));
+                        if head == NEWER {
+                            pulls.push(NEWER);
+                        }
+                        let _ = job.post(&text);
+                    });
+                }
+            });
+            let last = Job::of(&pulls, forge, NEWER);
+            pulls.push(NEWER);
+            pulls.calm();
+            last.post(&format!("of {NEWER}")).unwrap();
+            let ours = pulls.ours();
+            assert_eq!(ours.len(), 1, "{forge:?} {seed}: {:?}", pulls.asked());
+            assert!(ours[0].body.ends_with(NEWER), "{forge:?} {seed}");
+            assert_eq!(pulls.comments().len(), 2);
+        }
     }
 }

@@ -105,6 +105,7 @@ struct Shared {
     forge: Forge,
     described: Value,
     address: SocketAddr,
+    with_tls: bool,
     state: Mutex<State>,
     stopped: AtomicBool,
 }
@@ -115,6 +116,15 @@ pub struct Pulls(Arc<Shared>);
 impl Pulls {
     /// A forge with pull request 3 of `acme/gitops` (project 12).
     pub fn start(forge: Forge) -> Self {
+        Self::listen(forge, None)
+    }
+
+    /// The same over HTTPS.
+    pub fn start_tls(forge: Forge, tls: Arc<rustls::ServerConfig>) -> Self {
+        Self::listen(forge, Some(tls))
+    }
+
+    fn listen(forge: Forge, tls: Option<Arc<rustls::ServerConfig>>) -> Self {
         let text = match forge {
             Forge::Github => include_str!("../forge/openapi/github.json"),
             Forge::Gitlab => include_str!("../forge/openapi/gitlab.json"),
@@ -135,6 +145,7 @@ impl Pulls {
             forge,
             described: serde_json::from_str(text).unwrap(),
             address: listener.local_addr().unwrap(),
+            with_tls: tls.is_some(),
             state: Mutex::new(state),
             stopped: AtomicBool::new(false),
         });
@@ -145,16 +156,22 @@ impl Pulls {
                     return;
                 }
                 let Ok(stream) = stream else { continue };
-                let own = own.clone();
-                std::thread::spawn(move || own.serve(stream));
+                let (own, tls) = (own.clone(), tls.clone());
+                std::thread::spawn(move || match tls {
+                    None => own.serve(stream),
+                    Some(tls) => {
+                        let connection = rustls::ServerConnection::new(tls).unwrap();
+                        own.serve(rustls::StreamOwned::new(connection, stream));
+                    }
+                });
             }
         });
         Self(shared)
     }
 
-    /// `http://127.0.0.1:<port>`.
+    /// `http://127.0.0.1:<port>`, or `https`.
     pub fn url(&self) -> String {
-        format!("http://{}", self.0.address)
+        format!("{}://{}", if self.0.with_tls { "https" } else { "http" }, self.0.address)
     }
 
     /// What CI sets for a run of the commit `head` of the pull request; `event` is where its event is kept.
@@ -222,6 +239,11 @@ impl Pulls {
             request.method == method && request.path.contains(part)
         });
         self.0.state.lock().unwrap().rules.push((when, times, fault));
+    }
+
+    /// Nothing goes wrong any more.
+    pub fn calm(&self) {
+        self.0.state.lock().unwrap().rules.clear();
     }
 
     /// Every request for this page of comments meets a fault.
@@ -293,7 +315,7 @@ impl Answer {
 }
 
 impl Shared {
-    fn serve(&self, mut stream: TcpStream) {
+    fn serve(&self, mut stream: impl Read + Write) {
         let Some(request) = read(&mut stream) else { return };
         let fault = {
             let mut state = self.state.lock().unwrap();
@@ -327,7 +349,7 @@ impl Shared {
         }
     }
 
-    fn reply(&self, stream: &mut TcpStream, request: &Request) {
+    fn reply(&self, stream: &mut dyn Write, request: &Request) {
         let answer = self.answer(request);
         let body = answer.body.map(|body| body.to_string()).unwrap_or_default();
         write(stream, answer.status, &answer.headers, &body, None);
@@ -531,8 +553,8 @@ impl Shared {
     }
 }
 
-fn read(stream: &mut TcpStream) -> Option<Request> {
-    let mut reader = BufReader::new(stream.try_clone().ok()?);
+fn read(stream: &mut dyn Read) -> Option<Request> {
+    let mut reader = BufReader::new(stream);
     let mut first = String::new();
     reader.read_line(&mut first).ok().filter(|n| *n > 0)?;
     let mut headers = Vec::new();
@@ -548,13 +570,16 @@ fn read(stream: &mut TcpStream) -> Option<Request> {
     reader.read_exact(&mut body).ok()?;
     let mut words = first.split(' ');
     let (method, target) = (words.next()?.to_owned(), words.next()?.to_owned());
+    // A proxy is told the whole of the URL.
+    let own = target.strip_prefix("http://").and_then(|rest| rest.find('/').map(|at| rest[at..].to_owned()));
+    let target = own.unwrap_or(target);
     let (path, query) = target.split_once('?').unwrap_or((&target, ""));
     let query = url::form_urlencoded::parse(query.as_bytes()).into_owned().collect();
     Some(Request { method, path: path.to_owned(), query, headers, body })
 }
 
 fn write(
-    stream: &mut TcpStream,
+    stream: &mut dyn Write,
     status: u16,
     headers: &[(&'static str, String)],
     body: &str,
