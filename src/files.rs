@@ -1,6 +1,8 @@
 //! A tree of files that can be listed and read: a folder, or a commit. The one shape in which sources
 //! and the GitOps repository reach `load`.
 
+use crate::error::Failure;
+
 /// What an entry is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EntryKind {
@@ -46,6 +48,11 @@ pub trait Files {
     /// # Errors
     /// The file is there and could not be read.
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable>;
+
+    /// What whoever reads the tree should know of where it comes from, though all of it could be read.
+    fn remarks(&self) -> Vec<Failure> {
+        Vec::new()
+    }
 }
 
 /// What happens to one path of the GitOps repository.

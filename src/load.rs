@@ -114,6 +114,9 @@ fn source(reading: &mut Reading, input: &Input<'_>) {
             }
         }
     }
+    for remark in input.files.remarks() {
+        reading.problem(remark, Holds::Nothing);
+    }
     if is_cluster(&input.name) {
         reading.without_lines(problems);
     }

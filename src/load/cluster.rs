@@ -6,11 +6,13 @@
 
 pub mod ask;
 pub mod connect;
+mod generation;
 mod kept;
 mod list;
 pub mod snapshot;
 pub mod told;
 
+use crate::error::Failure;
 use crate::files::{Entry, EntryKind, Files, Unreadable};
 use crate::load::observed::Observed;
 use crate::model::id::Namespace;
@@ -95,6 +97,11 @@ impl Cluster {
             for kind in KINDS {
                 self.objects(kind, &mut ours, &mut fetched).await;
             }
+            // Where one has a promotion, they all may.
+            if fetched.orders == Some(Promotions::None) {
+                fetched.drops_promotions =
+                    generation::drops_promotions(&self.connection.client).await.unwrap_or_default();
+            }
             if let Some(namespace) = &self.selection.argocd {
                 let mut argo = Lists::new(&self.connection.client, "argoproj.io").await;
                 fetched.applications = match argo.list("applications", Some(namespace), None).await {
@@ -148,6 +155,17 @@ pub struct Fetched {
     /// `None`: nobody asked, or the cluster has no Argo CD.
     applications: Option<Result<Vec<Value>, String>>,
     servings: Servings,
+    /// What its Orders say of promotions; `None`: there are no Orders.
+    orders: Option<Promotions>,
+    /// Its definition of Orders does not know `spec.promotion`, and none arrives.
+    drops_promotions: bool,
+}
+
+/// Whether any Order says how it is promoted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Promotions {
+    Some,
+    None,
 }
 
 impl Fetched {
@@ -156,6 +174,10 @@ impl Fetched {
             && let Some((order, told)) = Told::of(&item)
         {
             self.servings.told.insert(order, told);
+        }
+        if kind == Kind::Order && self.orders != Some(Promotions::Some) {
+            let says = item.pointer("/spec/promotion").is_some();
+            self.orders = Some(if says { Promotions::Some } else { Promotions::None });
         }
         let object = kept::object(kind, item);
         let text = |key: &str| object.pointer(key).and_then(Value::as_str).map(segment);
@@ -238,5 +260,14 @@ impl Files for Fetched {
     fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable> {
         // JSON is YAML.
         Ok(self.files.get(path).map(|object| object.clone().into_bytes()))
+    }
+
+    fn remarks(&self) -> Vec<Failure> {
+        let cause = "its definition of Orders is that of August 2026: the API server drops spec.promotion in silence, \
+                     and a gate that somebody wrote never arrives";
+        let remark = Failure::input("drops-promotions", cause)
+            .of(self.name.clone())
+            .hint("expedite crds | kubectl apply --server-side -f - installs one that keeps it");
+        if self.drops_promotions { vec![remark] } else { Vec::new() }
     }
 }

@@ -39,6 +39,8 @@ struct WrittenSource {
     name: String,
     folder: String,
     applications: bool,
+    #[serde(default, rename = "dropsPromotions")]
+    drops_promotions: bool,
 }
 
 /// The files of a snapshot, by their paths below its folder.
@@ -52,12 +54,16 @@ pub fn files(parts: &[Part]) -> BTreeMap<String, String> {
         while !folders.insert(folder.clone()) {
             folder.push('~');
         }
-        sources.push(json!({
+        let mut said = json!({
             "source": **source,
             "name": fetched.name,
             "folder": folder,
             "applications": fetched.applications().is_some(),
-        }));
+        });
+        if fetched.drops_promotions {
+            said["dropsPromotions"] = true.into();
+        }
+        sources.push(said);
         for (path, object) in &fetched.files {
             let object = serde_json::from_str(object).expect("it was written as JSON when it was fetched");
             files.insert(format!("{folder}/{path}"), emit::document(&object));
@@ -91,12 +97,16 @@ pub fn read(folder: &dyn Files) -> Result<Vec<Part>, Failure> {
     let marker: Written = de::from_node(&one(FILE)?, &mut Vec::new())
         .map_err(|error| error.failure(&file_name(&folder.name(), FILE)).of("the snapshot"))?;
     let mut parts = Vec::with_capacity(marker.sources.len());
-    for WrittenSource { source, name, folder: below, applications } in marker.sources {
+    for WrittenSource { source, name, folder: below, applications, drops_promotions } in marker.sources {
         if !source.starts_with(CLUSTER) {
             return Err(unread(FILE, format!("{source:?} is no source that was a cluster")));
         }
-        let mut fetched =
-            Fetched { name, applications: applications.then(|| Ok(Vec::new())), ..Fetched::default() };
+        let mut fetched = Fetched {
+            name,
+            applications: applications.then(|| Ok(Vec::new())),
+            drops_promotions,
+            ..Fetched::default()
+        };
         let (entries, lost) = folder.walk(&below);
         if let Some(lost) = lost.into_iter().next() {
             return Err(unread(&lost.path, lost.why));
