@@ -162,6 +162,7 @@ fn the_cluster_is_told_what_git_says_and_nothing_else_is_written() {
     for more in [
         "get /apis/argoproj.io/v1alpha1?",
         "get /apis/delivery.kokumi.dev/v1alpha1?",
+        "get /openapi/v3/apis/delivery.kokumi.dev/v1alpha1?",
         "list argoproj.io/applications",
         "create events.k8s.io/events",
         "patch delivery.kokumi.dev/servings/status",

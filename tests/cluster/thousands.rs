@@ -69,9 +69,11 @@ fn lists(servings: std::sync::Arc<Mutex<Vec<Value>>>) -> Stub {
             "/apis/argoproj.io/v1alpha1" => {
                 Answer::Json(200, json!({"resources": [{"name": "applications"}]}))
             }
-            "/apis/delivery.kokumi.dev/v1alpha1/orders" => {
-                listed(request, &|n| stored(order(&namespace(n), &name(n)), n))
-            }
+            "/apis/delivery.kokumi.dev/v1alpha1/orders" => listed(request, &|n| {
+                let mut object = order(&namespace(n), &name(n));
+                object["spec"]["promotion"] = json!({"mode": "Automatic"});
+                stored(object, n)
+            }),
             "/apis/delivery.kokumi.dev/v1alpha1/preparations" => listed(request, &|n| {
                 let mut object = preparation(&namespace(n), &name(n), n);
                 // Not promoted: no registry is part of this.
