@@ -258,7 +258,7 @@ fn vote(name: &str, user: &str, groups: &[&str], decision: &str) -> Value {
         "apiVersion": "delivery.kokumi.dev/v1alpha1", "kind": "Approval",
         "metadata": {"name": name, "namespace": "shop"},
         "spec": {
-            "preparationRef": {"name": "podinfo-00001", "artifactDigest": format!("sha256:{}", "a".repeat(64))},
+            "preparationRef": {"name": "podinfo-00001", "artifactDigest": format!("sha256:{:064x}", 1)},
             "approver": {"issuer": "https://kubernetes.default.svc", "subject": user, "username": user, "groups": groups},
             "decision": decision,
             "submittedTime": "2026-01-15T09:30:00Z",
@@ -268,7 +268,7 @@ fn vote(name: &str, user: &str, groups: &[&str], decision: &str) -> Value {
 
 #[test]
 fn a_vote_is_its_voters_own_and_a_veto_stays() {
-    let Some((server, _place, _)) = installed(&[]) else { return };
+    let Some((server, mut place, _)) = installed(&[]) else { return };
     // Voters, and one who may do everything: the policy speaks to all of them.
     server.grant(
         "system:authenticated",
@@ -348,6 +348,19 @@ fn a_vote_is_its_voters_own_and_a_veto_stays() {
     assert_eq!(left["spec"]["decision"], "Reject");
     assert_eq!(says(&ann, &create, &vote("ann-3", "ann", &["platform"], "Approve")), "taken");
     assert_eq!(says(&ann, &["delete", "approval", "ann-3", "-n", "shop"], &Value::Null), "taken");
+
+    // What the API server vouches for is counted, by a run that may only list.
+    fleet(&server);
+    let policy = json!({"mode": "Automatic", "approvals": {"requiredApprovals": 2, "allowedGroups": ["platform"]}});
+    let order = "/apis/delivery.kokumi.dev/v1alpha1/namespaces/shop/orders/podinfo";
+    server.merge(order, &json!({"spec": {"promotion": policy}}));
+    server.create(&json!({"apiVersion": "delivery.kokumi.dev/v1alpha1", "kind": "Kitchen",
+        "metadata": {"name": "default", "namespace": "shop"}, "spec": {"approvalTrust": "Cluster"}}));
+    assert_eq!(says(&ann, &create, &vote("ann-4", "ann", &["platform"], "Approve")), "taken");
+    as_the_account(&server, &mut place);
+    settings(&place);
+    let said = place.expedite(&["explain", "shop/podinfo", "--config", "expedite.yaml"]);
+    assert!(said.stdout.contains("1 of 2 approvals from platform (by ann)"), "{said:?}");
 
     // A namespace that goes takes its vetoes with it.
     server.delete("/api/v1/namespaces/shop");
