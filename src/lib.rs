@@ -70,6 +70,13 @@
 //! 3. What is fetched for it: `evidence::gather`. `tests/evidence/faults.rs` fails a registry at every request in
 //!    turn and finds a fault that looks like absence.
 //!
+//! # Adding a member to a kind
+//!
+//! 1. The field in its type in [`model`], with a docstring: `kubectl explain` shows it.
+//! 2. Its bounds, and rules between members: `crd::rules`.
+//! 3. `BLESS=1 cargo test --test crds` writes `deploy/crds/`; it asks the reader which members it knows.
+//! 4. The object in `tests/data/objects` that shows it: a real API server is asked to keep it.
+//!
 //! # Adding a verb
 //!
 //! 1. A variant of [`cli::Verb`] with its help and examples, its flags in the file of its family below

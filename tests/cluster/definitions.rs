@@ -133,6 +133,57 @@ fn they_are_established_and_keep_every_object_that_is_read() {
 }
 
 #[test]
+fn an_installation_of_august_2026_is_brought_up_to_date() {
+    let (Some(_), Some(server)) = (peers::peer("kubectl"), ApiServer::start()) else { return };
+    server.define_published();
+    server.namespace("shop");
+    let serving = delivery(
+        "Serving",
+        "shop",
+        "podinfo",
+        json!({"orderName": "podinfo", "preparationName": "podinfo-00001", "preparationPolicy": {"type": "Manual"}}),
+    );
+    let kitchen =
+        delivery("Kitchen", "shop", "default", json!({"adminUser": {"username": "admin"}, "argoCDURL": ""}));
+    let objects = [order("shop", "podinfo"), preparation("shop", "podinfo", 1), serving, kitchen];
+    let mut before = Vec::new();
+    for object in &objects {
+        let mut object = object.clone();
+        object["metadata"].as_object_mut().unwrap().remove("managedFields");
+        server.create(&object);
+        before.push(server.get(&path_of(&object)));
+    }
+    let applied = ["apply", "--server-side", "--force-conflicts", "-f", "-"];
+    let applied = server.kubectl(ADMIN, &applied, &committed());
+    assert!(applied.status.success(), "{applied:?}");
+    for kind in Kind::ALL {
+        server.served(&expedite::crd::definition(kind));
+    }
+    let path = path_of(&objects[0]);
+    let promotion = json!({"spec": {"promotion": {"mode": "Automatic"}}});
+    let start = std::time::Instant::now();
+    loop {
+        server.merge(&path, &promotion);
+        if server.get(&path)["spec"]["promotion"]["mode"] == "Automatic" {
+            break;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "promotions are still dropped");
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    for (object, before) in objects.iter().zip(&before).skip(1) {
+        // What their controllers do: a label, a status.
+        let path = path_of(object);
+        server.merge(&path, &json!({"metadata": {"labels": {"seen": "yes"}}}));
+        let condition = json!({"type": "Ready", "status": "True", "reason": "Ready", "message": "",
+            "lastTransitionTime": "2026-01-15T09:30:00Z", "observedGeneration": 1});
+        server.merge(&format!("{path}/status"), &json!({"status": {"conditions": [condition]}}));
+        let after = server.get(&path);
+        assert_eq!(after["spec"], before["spec"], "{path}");
+        assert_eq!(after["status"]["conditions"][0]["observedGeneration"], 1, "{path}");
+    }
+}
+
+#[test]
 fn wrong_objects_are_refused_in_words() {
     let Some(server) = installed() else { return };
     server.namespace("shop");

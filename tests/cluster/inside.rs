@@ -351,7 +351,8 @@ fn a_vote_is_its_voters_own_and_a_veto_stays() {
 
     // What the API server vouches for is counted, by a run that may only list.
     fleet(&server);
-    let policy = json!({"mode": "Automatic", "approvals": {"requiredApprovals": 2, "allowedGroups": ["platform"]}});
+    let policy =
+        json!({"mode": "Automatic", "approvals": {"requiredApprovals": 2, "allowedGroups": ["platform"]}});
     let order = "/apis/delivery.kokumi.dev/v1alpha1/namespaces/shop/orders/podinfo";
     server.merge(order, &json!({"spec": {"promotion": policy}}));
     server.create(&json!({"apiVersion": "delivery.kokumi.dev/v1alpha1", "kind": "Kitchen",
