@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, clippy::panic)]
 
+#[path = "support/crd.rs"]
+mod crd;
 #[path = "support/forge.rs"]
 mod forge;
 #[path = "support/harness.rs"]

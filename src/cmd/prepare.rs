@@ -112,14 +112,23 @@ fn tell(made: &Made, args: &Prepare, output: &mut Output) {
     }
 }
 
+/// A file's text. Where a commit message holds what a CI runner takes for a command, the object stands as JSON (which
+/// YAML is): there nothing has to be changed on its way through a log, so that what is printed is what is written.
+fn text(prepared: &Prepared) -> String {
+    let yaml = preparation::text(prepared);
+    if escape::workflow_log(&yaml) == yaml { yaml } else { json(prepared) }
+}
+
+fn json(prepared: &Prepared) -> String {
+    let object = preparation::object(prepared);
+    escape::json(&format!("{object:#}\n")).into_owned()
+}
+
 /// `name`: as which it is kept.
 fn printed(prepared: &Prepared, name: &PreparationName, format: ObjectFormat, common: &Common) -> String {
     match format {
-        ObjectFormat::Yaml => preparation::text(prepared),
-        ObjectFormat::Json => {
-            let object = preparation::object(prepared);
-            escape::json(&format!("{object:#}\n")).into_owned()
-        }
+        ObjectFormat::Yaml => text(prepared),
+        ObjectFormat::Json => json(prepared),
         ObjectFormat::Name => {
             names::line(names::PREPARATION, &prepared.order.namespace, name.as_str(), &common.namespace)
         }
@@ -163,7 +172,7 @@ fn written(
                 output.note(&format!("kept {}: {artifact} is Preparation {} there", known.place, known.name));
                 return Ok(known);
             }
-            write_new(&path, &preparation::text(prepared))?;
+            write_new(&path, &text(prepared))?;
             output.note(&format!("wrote {}", kept.place));
             output.note(&match case.mode {
                 Mode::Automatic => format!("commit it; a run promotes it when the gates of {order} pass"),
@@ -190,7 +199,7 @@ fn there(path: &Path, prepared: &Prepared) -> Result<There, Failure> {
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(There::Nothing),
         Err(error) => return Err(Failure::input("read", format!("reading it: {error}")).at(at())),
     };
-    if found == preparation::text(prepared).as_bytes() {
+    if found == text(prepared).as_bytes() {
         return Ok(There::Same);
     }
     let documents = parse::text(&found).map(parse::documents).unwrap_or_default();

@@ -100,7 +100,8 @@ fn annotations_are_read_and_neutralised() {
     });
     let listed = json!([{"digest": {"sha256": "b".repeat(64)}}]);
     let digest = made(&place, "shop/search", &annotations, &listed);
-    let said = prepare(&place, &format!("{HOST}/shop/search@{digest}"), "shop/search", &[]);
+    let reference = format!("{HOST}/shop/search@{digest}");
+    let said = prepare(&place, &reference, "shop/search", &[]);
     let object = yaml(said.ok());
     assert!(!said.stdout.contains(['\u{1b}', '\u{202e}']), "{:?}", said.stdout);
     assert_eq!(serde_yaml::Deserializer::from_str(said.ok()).count(), 1);
@@ -114,4 +115,12 @@ fn annotations_are_read_and_neutralised() {
     });
     assert_eq!(spec["gitSource"], git);
     assert!(spec["configHash"].as_str().unwrap().starts_with("sha256:"));
+    // A runner's log gets the same bytes as the file, and no command in them.
+    let path = prepare(&place, &reference, "shop/search", &["--into", "elsewhere"]);
+    assert_eq!(place.read(path.ok().trim()), said.stdout);
+    let own = ["prepare", &reference, "--order", "shop/search", "--config", "expedite.yaml"];
+    let mut command = place.binary(&own);
+    command.env("GITHUB_ACTIONS", "true");
+    assert_eq!(place.finish(command).ok(), said.stdout);
+    assert!(said.stdout.lines().all(|line| !line.trim_start().starts_with("::")), "{}", said.stdout);
 }
