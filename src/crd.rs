@@ -1,7 +1,7 @@
 //! What an API server must know of our kinds: their CustomResourceDefinitions, made from the types of [`crate::model`].
 //!
-//! The types give names, requirements, words and descriptions; [`rules`] adds bounds, defaults and the rules
-//! between members, [`structural`] writes it as apiextensions demands, [`columns`] says what `kubectl get` shows.
+//! The types give names, requirements, words and descriptions; `rules` adds bounds, defaults and the rules
+//! between members, `structural` writes it as apiextensions demands, `columns` says what `kubectl get` shows.
 //! Knows nothing of how objects are read or what is decided about them.
 //!
 //! **Nothing is pruned.** An API server drops the keys that a definition does not name, so that a misspelt gate
