@@ -5,6 +5,7 @@
 #[path = "support/sim.rs"]
 mod sim;
 
+use expedite::decide::intent::{Intent, Wish, intent};
 use expedite::model::evidence::*;
 use expedite::model::plan::*;
 use expedite::model::reason::Verified;
@@ -116,7 +117,21 @@ fn b58_a_rollback_stays_until_something_newer_comes_under_automatic() {
         sim.later(1);
         sim.run();
     }
+    let asked = |sim: &mut Sim, name: &str| {
+        let (cases, _, _) = sim.judged();
+        intent(&cases[0], &Wish::Promote(preparation(name)), &sim.world)
+    };
+    let refused = asked(&mut sim, "p1").unwrap_err();
+    assert_eq!(refused.code, "automatic");
+    assert!(refused.hints.iter().any(|h| h.contains("spec.promotion.mode: Manual")), "{refused:?}");
+
+    let p3 = sim.pinned("shop/podinfo");
     sim.order("shop/podinfo", MANUAL);
+    sim.later(1);
+    let plan = sim.run();
+    assert!(matches!(row(&plan).serving, ServingPlan::Keep), "switching the mode alone commits nothing");
+    assert_eq!(sim.pinned("shop/podinfo"), p3);
+    assert_eq!(asked(&mut sim, "p1").unwrap(), Intent::Ask(preparation("p1")));
     sim.promote("shop/podinfo", "p1");
     for _ in 0..3 {
         sim.later(10);
@@ -126,10 +141,18 @@ fn b58_a_rollback_stays_until_something_newer_comes_under_automatic() {
     sim.preparation("shop/podinfo", "p4", 4);
     for _ in 0..3 {
         sim.later(10);
-        sim.run();
+        let plan = sim.run();
+        assert!(matches!(row(&plan).serving, ServingPlan::Keep));
         assert_eq!(sim.deployed("shop/podinfo").as_deref(), Some("p1"));
+        let (cases, facts, context) = sim.judged();
+        let open = expedite::decide::open::open(&cases, &facts, &context, None);
+        assert_eq!((open[0].preparation.as_str(), &open[0].step), ("p4", &Step::Promote), "only reported");
     }
     sim.order("shop/podinfo", AUTOMATIC);
+    sim.facts.insert(digest("p4"), missing());
+    assert_eq!(waits(&sim.run()), GateName::Evidence, "through its gates");
+    assert_eq!(sim.deployed("shop/podinfo").as_deref(), Some("p1"));
+    sim.facts.clear();
     sim.run();
     assert_eq!(sim.deployed("shop/podinfo").as_deref(), Some("p4"));
 }

@@ -7,6 +7,8 @@ mod argo;
 #[path = "support/sim.rs"]
 mod sim;
 
+#[path = "gates/chains.rs"]
+mod chains;
 #[path = "gates/checks.rs"]
 mod checks;
 #[path = "gates/claims.rs"]

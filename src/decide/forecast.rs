@@ -149,10 +149,10 @@ pub fn explained(
             Health::NotObserved => "nobody looked at its Applications".to_owned(),
             Health::Degraded { why, .. } => format!("degraded: {why}"),
             Health::Deploying { why } => format!("not yet healthy: {why}"),
-            Health::Deployed { now: Some(steady) } => {
+            Health::Deployed { now: Some(steady), .. } => {
                 format!("healthy since {}, looked at {}", steady.since, steady.reconciled)
             }
-            Health::Deployed { now: None } => "healthy before, and on its way now".to_owned(),
+            Health::Deployed { now: None, .. } => "healthy before, and on its way now".to_owned(),
         }),
         votes: match case.candidate {
             Some(_) => approvals::assess(case, facts, context).tally.votes,

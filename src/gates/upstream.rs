@@ -165,7 +165,7 @@ fn of_stage(
         None => Health::NotObserved,
     };
     let steady = match &health {
-        Health::Deployed { now } => *now,
+        Health::Deployed { now, .. } => *now,
         Health::Degraded { .. } | Health::Deploying { .. } | Health::NotObserved => None,
     };
     // What this run sees of it is no claim: it counts in this very run.

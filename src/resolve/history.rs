@@ -51,9 +51,8 @@ pub fn promoted(
 /// soak, not even by being superseded.
 fn healthy_until(since: Time, seen: Option<&Health>, now: Time) -> Time {
     match seen {
-        Some(Health::Deployed { now: Some(steady) }) => steady.reconciled.max(since).min(now.max(since)),
-        // Argo CD answers, and says nothing that ends it.
-        Some(Health::Deployed { now: None }) => now.max(since),
+        // On its way after Healthy is no end, as long as Argo CD looks.
+        Some(Health::Deployed { looked, .. }) => looked.unwrap_or(since).min(now).max(since),
         Some(Health::NotObserved | Health::Deploying { .. } | Health::Degraded { .. }) | None => since,
     }
 }
@@ -65,7 +64,7 @@ pub fn observed(old: &[HistoryEntry], health: &Health) -> Vec<HistoryEntry> {
     let mut entries = old.to_vec();
     let Some(newest) = entries.first_mut() else { return entries };
     match health {
-        Health::Deployed { now: Some(steady) } => match (newest.first_healthy_time, newest.ended_time) {
+        Health::Deployed { now: Some(steady), .. } => match (newest.first_healthy_time, newest.ended_time) {
             (None, None) => newest.first_healthy_time = Some(steady.since),
             (_, Some(ended)) if newest.ended_reason == Some(Ended::Degraded) => {
                 let recovered = HistoryEntry {
@@ -87,7 +86,7 @@ pub fn observed(old: &[HistoryEntry], health: &Health) -> Vec<HistoryEntry> {
                 newest.ended_reason = Some(Ended::Degraded);
             }
         }
-        Health::Deployed { now: None } | Health::Deploying { .. } | Health::NotObserved => {}
+        Health::Deployed { now: None, .. } | Health::Deploying { .. } | Health::NotObserved => {}
     }
     entries
 }

@@ -51,6 +51,8 @@ pub enum State {
         because: NotYet,
         /// Whether an operation with this digest succeeded: then, after Healthy, nothing changes.
         ran: bool,
+        /// When Argo CD last compared, where it says so.
+        reconciled: Option<Time>,
         /// For people.
         why: String,
     },
@@ -113,7 +115,7 @@ pub fn state(application: Option<&Application>, wanted: &Wanted, now: Time) -> S
 }
 
 fn not_yet(because: NotYet, ran: bool, why: impl Into<String>) -> State {
-    State::NotYet { because, ran, why: why.into() }
+    State::NotYet { because, ran, reconciled: None, why: why.into() }
 }
 
 fn differs(
@@ -149,7 +151,8 @@ fn of_status(status: &ApplicationStatus, wanted: &Wanted, now: Time) -> State {
     let revision = operation.and_then(|o| o.sync_result.as_ref()).and_then(|r| r.revision.as_deref());
     let of_this = revision == Some(digest.as_str());
     let ran = of_this && operation.is_some_and(|o| o.phase == "Succeeded");
-    let not_yet = |because, why: String| not_yet(because, ran, why);
+    let reconciled = status.reconciled_at;
+    let not_yet = |because, why: String| State::NotYet { because, ran, reconciled, why };
 
     let Some(compared) = &status.sync.compared_to else {
         return not_yet(NotYet::OtherComparison, "Argo CD has compared nothing yet".into());
@@ -259,6 +262,8 @@ pub enum Health {
         /// Every one of them is healthy as of now: since when all of them are, and when the one looked at
         /// longest ago was. `None`: it was healthy before, and what is seen now changes nothing.
         now: Option<Steady>,
+        /// When the one looked at longest ago was, whatever was seen; `None`: one does not say.
+        looked: Option<Time>,
     },
 }
 
@@ -342,17 +347,20 @@ pub fn health(clusters: &[Pinned], was_healthy: bool) -> Health {
     let mut degraded: Vec<(Time, String, String)> = Vec::new();
     let mut open: Vec<String> = Vec::new();
     let mut healthy: Vec<Steady> = Vec::new();
+    let mut looked: Vec<Option<Time>> = Vec::new();
     for pinned in &ready {
         let named = |why: &str| format!("Cluster {}: {why}", pinned.cluster);
         match &pinned.state {
             State::Healthy { since, reconciled } => {
                 healthy.push(Steady { since: *since, reconciled: *reconciled });
+                looked.push(Some(*reconciled));
             }
             State::Degraded { since, what, words } => {
                 let all = if words.is_empty() { what.clone() } else { format!("{what}: {words}") };
                 degraded.push((*since, named(what), named(&all)));
             }
-            State::NotYet { because, ran, why } => {
+            State::NotYet { because, ran, reconciled, why } => {
+                looked.push(*reconciled);
                 let settled = was_healthy && (*ran || *because == NotYet::OperationRunning);
                 if !settled {
                     open.push(named(why));
@@ -372,7 +380,9 @@ pub fn health(clusters: &[Pinned], was_healthy: bool) -> Health {
     let steady = healthy
         .into_iter()
         .reduce(|a, b| Steady { since: a.since.max(b.since), reconciled: a.reconciled.min(b.reconciled) });
-    Health::Deployed { now: steady.filter(|_| all) }
+    // None is less than any time: one that does not say decides.
+    let looked = looked.into_iter().min().flatten();
+    Health::Deployed { now: steady.filter(|_| all), looked }
 }
 
 #[cfg(test)]
@@ -588,14 +598,17 @@ mod tests {
         let b = healthy("2026-03-01T10:05:00Z", "2026-03-01T11:00:00Z");
         let both = [pinned("eu-1", true, a.clone()), pinned("us-1", true, b)];
         let steady = Steady { since: time("2026-03-01T10:05:00Z"), reconciled: time("2026-03-01T11:00:00Z") };
-        assert_eq!(health(&both, false), Health::Deployed { now: Some(steady) });
+        assert_eq!(
+            health(&both, false),
+            Health::Deployed { now: Some(steady), looked: Some(steady.reconciled) }
+        );
         let one = [pinned("eu-1", true, a.clone()), pinned("us-1", true, state_of_nothing())];
         assert_eq!(
             health(&one, false),
             Health::Deploying { why: "Cluster us-1: Argo CD has no such Application yet".into() }
         );
         let not_ready = [pinned("eu-1", true, a.clone()), pinned("us-1", false, state_of_nothing())];
-        assert!(matches!(health(&not_ready, false), Health::Deployed { now: Some(_) }));
+        assert!(matches!(health(&not_ready, false), Health::Deployed { now: Some(_), .. }));
         let none = [pinned("eu-1", false, a)];
         assert_eq!(health(&none, true), Health::Deploying { why: "no Cluster that has it is Ready".into() });
     }
@@ -644,7 +657,7 @@ mod tests {
         ];
         for application in restless {
             let seen = [pinned("eu-1", true, judged(&application))];
-            assert_eq!(health(&seen, true), Health::Deployed { now: None }, "{application}");
+            assert!(matches!(health(&seen, true), Health::Deployed { now: None, .. }), "{application}");
             assert!(matches!(health(&seen, false), Health::Deploying { .. }), "{application}");
         }
         let elsewhere = [pinned("eu-1", true, judged(&deployed("one")))];

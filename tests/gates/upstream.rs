@@ -141,6 +141,27 @@ fn a_dead_upstream_does_not_soak_by_being_superseded() {
     }
 }
 
+/// On its way after Healthy is no end; but Argo CD has to be there to say so.
+#[test]
+fn what_was_progressing_when_it_was_superseded_soaked_as_long_as_argo_cd_looked() {
+    for (last_look, until) in [("14:55", "14:55"), ("09:30", "09:30")] {
+        let mut sim = chain("");
+        same_artifact(&mut sim, "p1", 1);
+        sim.run();
+        sim.now = at("09:10");
+        Argo::healthy_since(at("09:10")).look(&mut sim, &[STAGING]);
+        sim.run();
+        sim.now = at(last_look);
+        Argo { health: "Progressing", ..Argo::healthy_since(at("09:10")) }.look(&mut sim, &[STAGING]);
+        sim.run();
+        sim.preparation(STAGING, "p2", 2);
+        sim.now = at("15:00");
+        sim.run();
+        let entry = sim.serving(STAGING).unwrap().status.history[1].clone();
+        assert_eq!((entry.ended_reason, entry.healthy_until), (Some(Ended::Superseded), Some(at(until))));
+    }
+}
+
 #[test]
 fn only_the_same_change_counts() {
     let mut sim = chain("upstream: [{order: staging/podinfo}]");
