@@ -200,7 +200,9 @@ async fn equal(
     let listed = registries.referrers(&artifact.repository, &artifact.digest).await;
     let mut likely: Vec<&Descriptor> = listed.entries.iter().map(|(_, d)| d).collect();
     if likely.iter().any(|d| d.digest == ours.digest) {
-        return Some(ours.digest);
+        // A registry's cleanup takes manifests without a tag and leaves the list that names them.
+        let held = registries.holds_manifest(&artifact.repository, &ours.digest).await;
+        return matches!(held, Answer::Found(())).then_some(ours.digest);
     }
     let ours_says = |name: &str| ours.annotations.iter().find(|(n, _)| *n == name).map(|(_, v)| v);
     likely.retain(|d| {

@@ -13,7 +13,7 @@ use expedite::attest::sign::{Signed, sign};
 use expedite::error::Failure;
 use expedite::evidence::gather::{GatherOptions, gather_blocking, runtime};
 use expedite::evidence::registry::{Registries, Writer};
-use expedite::model::evidence::{Ask, Claim};
+use expedite::model::evidence::{Ask, Claim, Evidence};
 use expedite::model::id::Artifact;
 use sigstore::crypto::SigningScheme;
 use std::fmt::Write as _;
@@ -147,6 +147,61 @@ fn the_same_statement_with_another_signature_is_not_attached_twice() {
     let other = Signer::from_pem(&Key::p256().private_pem(), None).unwrap();
     let again = sign(&promotion(), &artifact, &other).unwrap();
     assert!(matches!(put(&registries, &artifact, &again, &other).unwrap(), Attached::New(_)));
+}
+
+/// A cleanup that removes manifests without a tag leaves them in the list of referrers.
+#[test]
+fn what_is_listed_and_not_there_is_attached_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let (Some(oras), Some(servers)) = (peer("oras"), two_servers()) else { return };
+    let key = Key::p256();
+    let signer = Signer::from_pem(&key.private_pem(), None).unwrap();
+    let ring = usable(&kitchen(&[("job", key.public_pem(), ALL_ROLES)]));
+    let seal = crate::records::seal();
+    let Record::Approvals(body) = &seal else { panic!() };
+    let of = expedite::model::evidence::SealOf {
+        order: expedite::model::id::OrderRef {
+            namespace: body.preparation.namespace.clone(),
+            name: body.order.clone(),
+        },
+        preparation: body.preparation.name.clone(),
+        uid: body.preparation.uid.clone(),
+    };
+    let client = reqwest::blocking::Client::new();
+    // Only the registry without the referrers API keeps a list of its own.
+    let server = &servers[1];
+    for record in [promotion(), seal.clone()] {
+        let (artifact, _) = push(&oras, folder.path(), server, "shop/podinfo");
+        let claim = match &record {
+            Record::Approvals(_) => Claim::Approvals(of.clone()),
+            Record::Promotion(_) | Record::Deployment(_) => Claim::Records,
+        };
+        let is_read = || {
+            let asks = [Ask { artifact: artifact.clone(), claims: [claim.clone()].into() }];
+            let registries = plain_http(server);
+            let facts =
+                gather_blocking(&runtime().unwrap(), &asks, &ring, &registries, &GatherOptions::default());
+            let facts = &facts.artifacts[&artifact];
+            match &claim {
+                Claim::Approvals(of) => matches!(facts.approvals[of], Evidence::Proven(_)),
+                _ => matches!(facts.records, Some(Evidence::Proven(_))),
+            }
+        };
+        let signed = sign(&record, &artifact, &signer).unwrap();
+        let first = put(&plain_http(server), &artifact, &signed, &signer).unwrap();
+        assert!(matches!(first, Attached::New(_)) && is_read());
+        let base = format!("http://{}/v2/shop/podinfo/manifests", server.address);
+        let gone = client.delete(format!("{base}/{}", first.digest())).send().unwrap();
+        assert!(gone.status().is_success(), "{}", gone.status());
+        let tag = artifact.digest.to_string().replace(':', "-");
+        let accept = "application/vnd.oci.image.index.v1+json";
+        let list = client.get(format!("{base}/{tag}")).header("accept", accept).send().unwrap();
+        assert!(list.text().unwrap().contains(&first.digest().to_string()), "the list still names it");
+        assert!(!is_read());
+        let again = put(&plain_http(server), &artifact, &signed, &signer).unwrap();
+        assert_eq!(again, Attached::New(first.digest()));
+        assert!(is_read());
+    }
 }
 
 #[test]

@@ -47,7 +47,7 @@ pub fn docker_registry() -> Option<Server> {
     let settings = folder.path().join("config.yml");
     let storage = folder.path().join("data");
     let text = format!(
-        "version: 0.1\nlog: {{level: info}}\nstorage: {{filesystem: {{rootdirectory: {}}}}}\nhttp: {{addr: '127.0.0.1:0'}}\n",
+        "version: 0.1\nlog: {{level: info}}\nstorage: {{filesystem: {{rootdirectory: {}}}, delete: {{enabled: true}}}}\nhttp: {{addr: '127.0.0.1:0'}}\n",
         storage.display()
     );
     std::fs::write(&settings, text).unwrap();
