@@ -298,7 +298,14 @@ impl<'a> Search<'a> {
     /// Reads entries, the likely ones first, until nothing that is left could change an answer.
     async fn read_all(&mut self, mut entries: Vec<Entry>, registries: &Registries, options: &GatherOptions) {
         let cap = if self.claims.contains(&Claim::Scans) { options.scan_cap } else { options.evidence_cap };
-        let fetch = candidates::Fetch { artifact: self.artifact, registries, ring: self.ring, cap };
+        let fetch = candidates::Fetch {
+            artifact: self.artifact,
+            registries,
+            ring: self.ring,
+            claims: self.claims,
+            cap,
+            only: options.only.as_ref(),
+        };
         let room = options.candidates.saturating_sub(self.read);
         if entries.len() > room {
             entries.truncate(room);

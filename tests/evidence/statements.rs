@@ -3,10 +3,13 @@
 use crate::provenance::of as provenance;
 use crate::shelf::{PREDICATE, Shelf};
 use crate::signing::*;
-use crate::{ask, invalid, missing, proven, signature};
-use expedite::model::evidence::Claim;
+use crate::{ask, invalid, missing, proven, signature, unread};
+use expedite::evidence::gather::{GatherOptions, gather_blocking, runtime};
+use expedite::model::evidence::{Ask, Claim};
 use expedite::model::id::{Artifact, Digest};
 use serde_json::{Value, json};
+
+const VULN: &str = "https://cosign.sigstore.dev/attestation/vuln/v1";
 
 fn start() -> (Shelf, Artifact, Key) {
     let shelf = Shelf::new();
@@ -221,4 +224,51 @@ fn attestations_are_listed_newest_first_by_their_own_time() {
     let results: Vec<_> =
         found.iter().map(|p| p.statement.as_ref().unwrap().predicate["result"].clone()).collect();
     assert_eq!(results, [json!("FAILED"), json!("PASSED")]);
+}
+
+/// The newest one decides: one that is too large to be read is not left out in favour of an older one.
+#[test]
+fn a_newest_statement_that_is_too_large_is_unread_where_the_newest_decides() {
+    let (shelf, artifact, key) = start();
+    let test = "https://in-toto.io/attestation/test-result/v0.1";
+    let at = |time: &str, padding: usize| {
+        let metadata = json!({"scanStartedOn": time, "scanFinishedOn": time, "finishedOn": time});
+        let scanner = json!({"uri": "https://scanner.example", "result": {"padding": "x".repeat(padding)}});
+        json!({"result": "PASSED", "scanner": scanner, "metadata": metadata})
+    };
+    for kind in [VULN, test] {
+        shelf.bundle(
+            &artifact,
+            &bundle(&key, &statement(&artifact.digest, kind, at("2026-11-01T00:00:00Z", 0))),
+        );
+    }
+    shelf.bundle(&artifact, &bundle(&key, &statement(&artifact.digest, SIGN, json!({}))));
+    let claims = [Claim::Signature, Claim::Scans, Claim::Attestation(test.into())];
+    let with = |caps: u64| {
+        let asks = [Ask { artifact: artifact.clone(), claims: claims.iter().cloned().collect() }];
+        let options = GatherOptions { evidence_cap: caps, scan_cap: caps, ..GatherOptions::default() };
+        let facts = gather_blocking(&runtime().unwrap(), &asks, &ring(&key), &shelf.registries(), &options);
+        facts.artifacts[&artifact].clone()
+    };
+    assert_eq!(proven(with(8_000).scans.unwrap()).len(), 1);
+    for kind in [VULN, test] {
+        let newer = statement(&artifact.digest, kind, at("2026-11-02T00:00:00Z", 8_000));
+        let large = shelf.bundle(&artifact, &bundle(&key, &newer));
+        let facts = with(8_000);
+        let told = match kind {
+            VULN => unread(facts.scans.unwrap()),
+            _ => unread(facts.attestations[test].clone()),
+        };
+        assert!(told.why.contains("at most 8000 are read") && !told.retryable, "{told:?}");
+        assert!(told.request.contains(&large.to_string()), "{told:?}");
+        // What any piece proves is not kept from it.
+        proven(facts.signature.unwrap());
+        let read = with(80_000);
+        let newest = match kind {
+            VULN => proven(read.scans.unwrap())[0].finished_on,
+            _ => proven(read.attestations[test].clone())[0].statement.as_ref().unwrap().time.unwrap(),
+        };
+        assert_eq!(newest.to_string(), "2026-11-02T00:00:00Z");
+        shelf.forget(&large);
+    }
 }

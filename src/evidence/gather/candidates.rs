@@ -3,7 +3,7 @@
 use crate::evidence::answer::{Answer, Descriptor, Manifest, Place, Reference, Referrers};
 use crate::evidence::artifact::{self, Image};
 use crate::evidence::envelope::{self, BUNDLE_PREFIX, ENVELOPE};
-use crate::evidence::judge::{Content, Hint, Piece};
+use crate::evidence::judge::{self, Content, Hint, Piece};
 use crate::evidence::keys::KeyRing;
 use crate::evidence::registry::Registries;
 use crate::evidence::simple_signing::{CERTIFICATE, PAYLOAD, SIGNATURE};
@@ -207,6 +207,16 @@ fn too_many_layers(manifest: Digest) -> Unread {
     }
 }
 
+fn too_large(place: Place, named: Digest, why: String) -> Unread {
+    Unread {
+        reason: Verified::RegistryError,
+        request: format!("{named} ({})", place.as_str()),
+        status: None,
+        why,
+        retryable: false,
+    }
+}
+
 /// Layers grouped by digest, and whether there were more different ones than are read.
 fn distinct(layers: Vec<Descriptor>) -> (Vec<(Descriptor, Vec<Descriptor>)>, bool) {
     let mut groups: BTreeMap<Digest, (Descriptor, Vec<Descriptor>)> = BTreeMap::new();
@@ -226,7 +236,11 @@ pub(super) struct Fetch<'a, 'r> {
     pub(super) artifact: &'a Artifact,
     pub(super) registries: &'a Registries,
     pub(super) ring: &'r KeyRing,
+    /// What is asked for.
+    pub(super) claims: &'a BTreeSet<Claim>,
     pub(super) cap: u64,
+    /// As in `GatherOptions`.
+    pub(super) only: Option<&'a BTreeSet<Digest>>,
 }
 
 /// What fetching one entry gave.
@@ -322,6 +336,12 @@ impl<'r> Fetch<'_, 'r> {
     ) {
         if blob.size > self.cap {
             let why = format!("it is {} bytes long; at most {} are read", blob.size, self.cap);
+            // Where the newest decides, this one may be it: the others prove nothing then.
+            let decides = |claim: &Claim| judge::needs_all(claim) && hint.may_be(claim);
+            let counts = self.only.is_none_or(|only| only.contains(&named));
+            if counts && self.claims.iter().any(decides) {
+                read.unread.push(too_large(place, named, why.clone()));
+            }
             return read.pieces.push(broken(place, named, why, hint.clone()));
         }
         let bytes = match self.registries.blob(&self.artifact.repository, blob, self.cap).await {
