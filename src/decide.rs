@@ -161,7 +161,8 @@ fn row(
     }
 }
 
-/// The Order's own, what its votes warn of, and a rise of what scanners find in what is deployed.
+/// The Order's own, what its votes warn of, that what is deployed is gone from the registry, and a rise of what
+/// scanners find in it.
 fn warnings(
     case: &Case,
     decision: &Decision,
@@ -183,6 +184,14 @@ fn warnings(
             candidate.name
         );
         all.push(Failure::input("base-unlisted", cause).of(case.what()));
+    }
+    if let Some(deployed) = &case.deployed
+        && !matches!(decision, Decision::Promote(_))
+        && let Some(why) = gates::evidence::vanished(facts, &deployed.artifact)
+    {
+        let gone = Failure::input("deployed-artifact-gone", format!("{why} ({})", deployed.artifact));
+        let hint = "push the same bytes again from a copy, or promote another Preparation; it stays deployed";
+        all.push(gone.of(case.what()).hint(hint));
     }
     let before = case.serving.as_ref().and_then(|s| s.status.deployed_vulnerabilities.as_ref());
     if let (Some(before), ServingPlan::Write(state)) = (before, serving)

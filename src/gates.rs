@@ -93,7 +93,7 @@ pub struct Context {
     pub records: bool,
     /// History is the case's own (`test`): nothing has to be proven, and nothing is refused for want of proof.
     pub assumed: bool,
-    /// `evidence.rescan`, where a key is trusted for scans: how often those of what is deployed are looked at.
+    /// `evidence.rescan`: how often what is deployed is looked at again, and its scans.
     pub rescan: Option<Span>,
     /// `now` is ahead of the real clock: what is healthy is taken to have stayed so until then, and votes that
     /// are enough to have been sealed by the runs in between.
@@ -133,7 +133,7 @@ impl Context {
 pub fn asks(cases: &[Case], context: &Context) -> Vec<Ask> {
     let mut all: BTreeMap<Artifact, BTreeSet<Claim>> = BTreeMap::new();
     for case in cases {
-        for (artifact, claim) in claims(case, context).into_iter().chain(deployed_scans(case, context)) {
+        for (artifact, claim) in claims(case, context).into_iter().chain(deployed_again(case, context)) {
             all.entry(artifact).or_default().insert(claim);
         }
     }
@@ -158,10 +158,13 @@ pub fn record_asks(cases: &[Case], context: &Context) -> BTreeSet<RecordAsk> {
     all
 }
 
-fn deployed_scans(case: &Case, context: &Context) -> Option<(Artifact, Claim)> {
-    let (every, deployed) = (context.rescan?, case.deployed.as_ref()?);
-    rescan::is_due(&deployed.artifact.digest, every, context.now)
-        .then(|| (deployed.artifact.clone(), Claim::Scans))
+/// What is deployed, looked at again: whether it is still there, and what scanners found since.
+fn deployed_again(case: &Case, context: &Context) -> Vec<(Artifact, Claim)> {
+    let (Some(every), Some(deployed)) = (context.rescan, &case.deployed) else { return Vec::new() };
+    if !rescan::is_due(&deployed.artifact.digest, every, context.now) {
+        return Vec::new();
+    }
+    [Claim::Artifact, Claim::Scans].map(|claim| (deployed.artifact.clone(), claim)).into()
 }
 
 fn claims(case: &Case, context: &Context) -> Vec<(Artifact, Claim)> {

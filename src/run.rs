@@ -32,7 +32,7 @@ use crate::load::{self, Input, OURS, Observed};
 use crate::model::evidence::{ArtifactFacts, Ask, Claim, Facts};
 use crate::model::id::{Artifact, CommitId, Namespace, OrderName, OrderRef};
 use crate::model::kind;
-use crate::model::kitchen::{KitchenSpec, Role};
+use crate::model::kitchen::KitchenSpec;
 use crate::model::plan::{Decision, Plan, Row};
 use crate::model::time::{Span, Time};
 use crate::model::world::{GitOps, World};
@@ -116,7 +116,7 @@ pub struct Setup<'a> {
     pub signer: Option<&'a Signer>,
     /// Whether history must be proven by signed records; not with `--no-records`.
     pub records: bool,
-    /// `evidence.rescan`: how often scans of what is deployed are looked at again.
+    /// `evidence.rescan`: how often what is deployed is looked at again, and its scans.
     pub rescan: Span,
     /// Limits and scope.
     pub options: Options,
@@ -216,7 +216,7 @@ fn decide_on(
         records: setup.records,
         foreseen: setup.foreseen,
         explained: setup.explained.clone(),
-        rescan: ring.state().usable.contains(&Role::Scans).then_some(setup.rescan),
+        rescan: Some(setup.rescan),
         ..Context::new(setup.now, world.kitchen.as_ref().map(|k| &k.object.spec))
     };
     let asks = gates::asks(&cases, &context);

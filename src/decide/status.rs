@@ -373,6 +373,13 @@ fn verified(
             old.verified.clone(),
         );
     };
+    // The same words, whatever else of it was asked for: only the artifact is looked at again while a verdict is kept.
+    if case.candidate.is_none()
+        && let Some(why) = gates::evidence::vanished(facts, artifact)
+    {
+        let kept = old.verified.clone().filter(|v| v.digest != artifact.digest);
+        return (make(Verified::ArtifactNotFound, why, Some(name)), kept);
+    }
     if let Some(found) = gates::evidence::verify(facts, artifact, &case.order) {
         let kept = match (found.reason, context.trust) {
             (Verified::SignaturesVerified, Some(keys)) => {

@@ -297,6 +297,18 @@ pub fn kept(case: &Case, artifact: &Artifact, trust: Option<Digest>) -> Option<(
     (kept.digest == artifact.digest && Some(kept.keys) == trust).then(|| (kept.time, kept.by.clone()))
 }
 
+/// Why what is deployed cannot be deployed anew, where the registry says that the artifact is not there: it runs
+/// on from what Argo CD has, until that is gone, too.
+#[must_use]
+pub fn vanished(facts: &Facts, deployed: &Artifact) -> Option<String> {
+    match facts_of(facts, deployed)?.artifact.as_ref()? {
+        Evidence::Missing(looked) if looked.reason == Some(Verified::ArtifactNotFound) => {
+            Some(format!("what is deployed is not recoverable: {}", looked.why))
+        }
+        Evidence::Missing(_) | Evidence::Proven(_) | Evidence::Invalid(_) | Evidence::Unread(_) => None,
+    }
+}
+
 /// Whether a Cluster joins: it belongs to the Environment that the deployed Preparation was promoted in, and
 /// has no Application yet.
 #[must_use]

@@ -128,3 +128,44 @@ fn a_cache_that_cannot_be_written_is_said_and_costs_nothing_else() {
     let warnings = said.stderr.lines().filter(|l| l.starts_with("warning: blob cache ")).count();
     assert_eq!(warnings, 1, "{}", said.stderr);
 }
+
+/// A cleanup of untagged manifests takes what is deployed: it runs on, and a run says so within `evidence.rescan`.
+#[test]
+fn b60_a_deployed_artifact_that_vanished_is_said_and_stays() {
+    let place = Place::new();
+    fleet::ground(&place);
+    fleet::settings(&place, "./shop.git", "{layout: ./registry}");
+    fleet::order(&place, "shop/basket", "{mode: Automatic}");
+    let digest = fleet::prepare(&place, "shop/basket", 1, "shop/basket");
+    let run =
+        |at: &str| place.expedite(&["run", "--config", "expedite.yaml", "--key", fleet::KEY, "--at", at]);
+    run("2026-02-10T12:00:00Z").ok();
+    let layout = layout::repository(&place.path("registry"), "shop/basket");
+    let (bytes, entries) = (layout.bytes(&digest), layout.entries());
+    std::fs::remove_file(layout.blob(&digest)).unwrap();
+    let rest: Vec<Value> = entries.iter().filter(|e| e["digest"] != digest.as_str()).cloned().collect();
+    layout.set_entries(&rest);
+    // In one hour of a day it is looked at; from then on it is looked for in every run.
+    let mut found = 0;
+    for hour in 0..24 {
+        let before = head(&place);
+        let said = run(&format!("2026-02-11T{hour:02}:30:00Z"));
+        said.ok();
+        match said.stderr.contains("what is deployed is not recoverable: the artifact is not in the registry")
+        {
+            true => found += 1,
+            false => assert_eq!((found, head(&place)), (0, before), "{}", said.stderr),
+        }
+        assert_eq!(pinned(&place, "shop/basket"), [digest.clone()]);
+    }
+    assert!(found > 0, "it was looked at within a day");
+    let said = condition(&serving(&place, "shop/basket"), "Verified");
+    assert_eq!(said, ("False".to_owned(), "ArtifactNotFound".to_owned()));
+    let stable = head(&place);
+    run("2026-02-12T00:30:00Z").ok();
+    assert_eq!(head(&place), stable, "the message is stable");
+    std::fs::write(layout.blob(&digest), bytes).unwrap();
+    layout.set_entries(&entries);
+    run("2026-02-12T01:30:00Z").ok();
+    assert_eq!(condition(&serving(&place, "shop/basket"), "Verified").1, "SignaturesVerified");
+}
