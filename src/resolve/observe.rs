@@ -477,7 +477,7 @@ mod tests {
 
     /// Right after a change the old version's health is still there.
     #[test]
-    fn only_the_last_of_four_looks_counts() {
+    fn b51_only_the_last_of_four_looks_counts() {
         let mut first = deployed("one");
         first["spec"]["source"]["targetRevision"] =
             deployed("two")["spec"]["source"]["targetRevision"].clone();
@@ -492,7 +492,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_sync_is_degraded_and_drift_is_not() {
+    fn b52_a_failed_sync_is_degraded_and_drift_is_not() {
         let mut failed = with("/status/operationState/phase", json!("Failed"));
         failed["status"]["operationState"]["message"] = json!("one or more objects failed to apply");
         assert_eq!(
@@ -522,7 +522,7 @@ mod tests {
     }
 
     #[test]
-    fn everything_else_has_a_reason_of_its_own() {
+    fn b52_everything_else_has_a_reason_of_its_own() {
         let cases = [
             (with("/metadata/deletionTimestamp", json!("2026-03-01T11:00:00Z")), NotYet::Deleting),
             (with("/spec/source/targetRevision", old_digest()), NotYet::OtherSpec),
