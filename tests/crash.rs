@@ -112,7 +112,7 @@ fn survives_at(scene: &Scene<'_>, strace: &Path, site: &Site, expected: &str) ->
     let said = place.expedite(scene.arguments);
     assert_eq!(said.status, Some(0), "after a kill at {site:?}:\n{}", said.transcript("run"));
     same(expected, &(scene.state)(&place), &format!("after a kill at {site:?}"));
-    // B28: more runs add nothing.
+    // More runs add nothing (B28).
     let long = std::env::var(LONG).is_ok_and(|v| v == "1");
     for _ in 0..if long { 5 } else { 1 } {
         place.expedite(scene.arguments).ok();

@@ -45,7 +45,7 @@ pub fn in_layout(layout: &Layout, digest: &str) -> Attached {
 }
 
 #[test]
-fn git_over_http() {
+fn b28_git_over_http() {
     let Some(server) = gitserver::http(&Http::default()) else { return };
     let base = local::base(&format!("http://127.0.0.1:{}/SCENE.git", server.port));
     let seed = server.create("seed.git");
@@ -214,13 +214,13 @@ fn seals_and_records(server: Server, referrers: bool) {
 }
 
 #[test]
-fn a_registry_with_the_referrers_api() {
+fn b28_a_registry_with_the_referrers_api() {
     let Some(server) = servers::refreg() else { return };
     seals_and_records(server, true);
 }
 
 #[test]
-fn a_registry_without_the_referrers_api() {
+fn b28_a_registry_without_the_referrers_api() {
     let Some(server) = servers::docker_registry() else { return };
     seals_and_records(server, false);
 }
