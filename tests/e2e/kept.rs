@@ -156,7 +156,7 @@ fn b60_a_deployed_artifact_that_vanished_is_said_and_stays() {
             true => found += 1,
             false => assert_eq!((found, head(&place)), (0, before), "{}", said.stderr),
         }
-        assert_eq!(pinned(&place, "shop/basket"), [digest.clone()]);
+        assert_eq!(pinned(&place, "shop/basket"), std::slice::from_ref(&digest));
     }
     assert!(found > 0, "it was looked at within a day");
     let said = condition(&serving(&place, "shop/basket"), "Verified");
