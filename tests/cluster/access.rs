@@ -1,7 +1,10 @@
 //! Who asks: kubeconfigs, contexts, credential plugins, service accounts, proxies.
 
+use crate::authority::Authority;
 use crate::stubserver::{Answer, Stub, ours, page};
 use crate::*;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
 
 fn stub() -> Stub {
@@ -126,4 +129,96 @@ fn init_writes_the_clusters_that_the_flags_name() {
     let said = place.expedite(&["snapshot", "out", "--repo", "two", "--from", "two"]);
     said.exits(64);
     assert!(said.stderr.contains("no source is a cluster"), "{}", said.stderr);
+}
+
+/// A port on 127.0.0.1 where each connection is handed to `serve`.
+fn listen(serve: impl Fn(TcpStream) + Send + Sync + 'static) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serve = Arc::new(serve);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().map_while(Result::ok) {
+            let serve = serve.clone();
+            std::thread::spawn(move || serve(stream));
+        }
+    });
+    port
+}
+
+/// What comes until an empty line, the end of a request without a body.
+fn head(from: &mut impl std::io::Read) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let mut byte = [0];
+    while !bytes.ends_with(b"\r\n\r\n") && from.read(&mut byte).is_ok_and(|n| n == 1) {
+        bytes.push(byte[0]);
+    }
+    bytes
+}
+
+/// The stub, with TLS before it.
+fn behind(authority: &Authority, stub: &Stub) -> u16 {
+    let (config, plain) = (authority.server.clone(), stub.url().replace("http://", ""));
+    listen(move |stream| {
+        let session = rustls::ServerConnection::new(config.clone()).unwrap();
+        let mut secure = rustls::StreamOwned::new(session, stream);
+        let request = head(&mut secure);
+        if request.is_empty() {
+            return;
+        }
+        let mut inside = TcpStream::connect(&plain).unwrap();
+        inside.write_all(&request).unwrap();
+        let mut answer = Vec::new();
+        inside.read_to_end(&mut answer).unwrap();
+        let _ = secure.write_all(&answer);
+        secure.conn.send_close_notify();
+        let _ = secure.flush();
+    })
+}
+
+#[test]
+fn b41_a_private_authority_by_ssl_cert_file_and_a_proxy_that_wants_credentials() {
+    let (authority, stub) = (Authority::new(), stub());
+    let secure = behind(&authority, &stub);
+    let place = || {
+        let mut place = harness::Place::new();
+        let server = format!("https://127.0.0.1:{secure}");
+        place.write("config", kubeconfig(&stub, &json!({"token": "t"})).replace(&stub.url(), &server));
+        place.set("KUBECONFIG", place.path("config").to_str().unwrap());
+        place.write(
+            "expedite.yaml",
+            "sources: [{cluster: {}}]\nrepository: {url: ./gitops.git, create: true}\n",
+        );
+        place
+    };
+    let snapshot = |place: &harness::Place| {
+        let _ = std::fs::remove_dir_all(place.path("out"));
+        place.expedite(&["snapshot", "out", "--config", "expedite.yaml"])
+    };
+    let mut trusting = place();
+    trusting.set("SSL_CERT_FILE", authority.ca_file().to_str().unwrap());
+    snapshot(&trusting).ok();
+    assert!(stub.seen().iter().any(|r| r.path.ends_with("/orders") && r.authorization == "Bearer t"));
+
+    // Another authority, and a proxy that lets nobody through: told as what they are, and of which cluster.
+    let asked = stub.seen().len();
+    let (other, mut strange) = (Authority::new(), place());
+    strange.set("SSL_CERT_FILE", other.ca_file().to_str().unwrap());
+    let said = snapshot(&strange);
+    said.exits(1);
+    assert!(said.stderr.contains("cluster one") && said.stderr.contains("certificate"), "{}", said.stderr);
+
+    let proxy = listen(|mut stream| {
+        head(&mut stream);
+        let refusal = "HTTP/1.1 407 Proxy Authentication Required\r\nProxy-Authenticate: Basic\r\nContent-Length: 0\r\n\r\n";
+        stream.write_all(refusal.as_bytes()).unwrap();
+    });
+    trusting.set("HTTPS_PROXY", &format!("http://127.0.0.1:{proxy}"));
+    let said = snapshot(&trusting);
+    said.exits(1);
+    let wanted = "the proxy on the way (HTTPS_PROXY, or proxy-url in the kubeconfig) wants credentials";
+    assert!(said.stderr.contains("cluster one") && said.stderr.contains(wanted), "{}", said.stderr);
+    assert_eq!(stub.seen().len(), asked, "neither got as far as the API server");
+    // And one past which NO_PROXY leads.
+    trusting.set("NO_PROXY", "127.0.0.1");
+    snapshot(&trusting).ok();
 }

@@ -173,6 +173,17 @@ fn readable(file: &Path) -> Result<(), String> {
 
 /// What went wrong, without what a credential plugin was given or said on its standard output.
 pub fn reason(error: &kube::Error) -> String {
+    let words = words(error);
+    // The HTTP stack's own, which names nobody.
+    if words.contains("proxy authorization required") {
+        return "the proxy on the way (HTTPS_PROXY, or proxy-url in the kubeconfig) wants credentials, or refuses \
+                those it got (HTTP 407)"
+            .to_owned();
+    }
+    words
+}
+
+fn words(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => match status.message.trim() {
             "" => format!("HTTP {} {}", status.code, status.reason),
