@@ -199,3 +199,57 @@ fn a_forge_that_is_down_fails_the_run_after_the_plan_is_shown() {
     said.exits(1);
     assert!(said.stdout.contains("catalog") && said.stderr.contains("HTTP 500"), "{said:?}");
 }
+
+/// Every file below the place, with its bytes.
+fn files(place: &Place) -> Vec<(String, Vec<u8>)> {
+    let all = walkdir::WalkDir::new(place.root()).sort_by_file_name();
+    all.into_iter()
+        .map(|entry| entry.unwrap().into_path())
+        .filter(|path| path.is_file())
+        .map(|path| (path.display().to_string(), std::fs::read(&path).unwrap()))
+        .collect()
+}
+
+#[test]
+fn b64_a_preview_of_a_hostile_change_writes_nothing_and_runs_nothing_of_it() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let pulls = Pulls::start(Forge::Github);
+    let place = shop(&pulls, HEAD);
+    place.write(".gitignore", "home\nshop.git\nregistry\nkeys\n*.json\n!objects/**/*.json\n");
+    place.git(&["init", "-q"]);
+    place.git(&["add", "-A"]);
+    place.git(&["commit", "-q", "-m", "main"]);
+    place.expedite(&["run", "--at", AT]).ok();
+    place.git(&["switch", "-q", "-c", "change"]);
+    // A repository of its own that would be made, a source outside, another registry, hooks, and a filter.
+    place.write(
+        "expedite.yaml",
+        "repository: {url: ./mine.git, create: true}\nsources: [{path: /etc}]\nevidence: {cacheDir: ./cache}\n",
+    );
+    place.write(".gitattributes", "* filter=evil diff=evil\n");
+    place.edit("objects/orders/shop.yaml", "      requiredApprovals: 2\n", "      requiredApprovals: 1\n");
+    place.git(&["add", "-A"]);
+    place.git(&["commit", "-q", "-m", "change"]);
+    let evil = format!("#!/bin/sh\ntouch '{}'\n", place.path("evil").display());
+    for hook in
+        ["post-checkout", "pre-commit", "post-index-change", "reference-transaction", "fsmonitor-watchman"]
+    {
+        place.write(&format!(".git/hooks/{hook}"), &evil);
+        let path = place.path(&format!(".git/hooks/{hook}"));
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    }
+    let fork = json!({"pull_request": {
+        "number": 3, "head": {"sha": HEAD, "repo": {"full_name": "evil/gitops"}}, "base": {"repo": {"full_name": "acme/gitops"}},
+    }});
+    place.write("event.json", fork.to_string());
+    pulls.fault(1, "POST /comments", Fault::status(403));
+    let before = files(&place);
+    let said = plan(&place, Forge::Github, &["--base", "main", "-o", "markdown"]);
+    said.exits(0);
+    assert!(said.stdout.contains("1 must approve instead of 2"), "{said:?}");
+    assert!(said.stderr.contains("warning: pull request acme/gitops#3"), "{}", said.stderr);
+    let after = files(&place);
+    let paths = |all: &[(String, Vec<u8>)]| all.iter().map(|(path, _)| path.clone()).collect::<Vec<_>>();
+    assert_eq!(paths(&before), paths(&after));
+    assert!(before == after, "a file has other bytes");
+}
