@@ -212,3 +212,35 @@ fn the_service_account_of_a_pod_is_used() {
     let world = read(&Cluster::new(connection, Selection::default()).fetch(&runtime));
     assert_eq!((world.orders.len(), problems(&world)), (1, Vec::new()));
 }
+
+#[test]
+fn a_credential_plugin_says_who_asks() {
+    let Some(server) = ApiServer::start() else { return };
+    define_ours(&server);
+    server.namespace("shop");
+    server.create(&order("shop", "podinfo"));
+    server.grant("carl", "reader", &reader(), None);
+    let folder = tempfile::tempdir().unwrap();
+    let plugin = folder.path().join("plugin.sh");
+    // It notes how often it was asked.
+    std::fs::write(
+        &plugin,
+        "#!/bin/sh\necho once >> \"$(dirname \"$0\")/asked\"\n\
+         echo '{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"kind\":\"ExecCredential\",\
+         \"status\":{\"token\":\"carl-token\",\"expirationTimestamp\":\"2099-01-01T00:00:00Z\"}}'\n",
+    )
+    .unwrap();
+    std::fs::set_permissions(&plugin, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let mut config: Value = serde_json::from_str(&server.kubeconfig("carl")).unwrap();
+    for user in config["users"].as_array_mut().unwrap() {
+        user["user"] = json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "./plugin.sh",
+            "interactiveMode": "Never", "provideClusterInfo": false}});
+    }
+    let file = folder.path().join("kubeconfig");
+    std::fs::write(&file, config.to_string()).unwrap();
+    let world = read(&fetch(&file, "carl", in_namespaces(&["shop"])));
+    assert_eq!((world.orders.len(), problems(&world)), (1, Vec::new()));
+    let asked = std::fs::read_to_string(folder.path().join("asked")).unwrap();
+    // Thrice for TLS and for the first header, and not once more for each of nine requests.
+    assert!(asked.lines().count() < 5, "a credential that has not expired is kept: {asked}");
+}
