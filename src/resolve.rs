@@ -188,6 +188,9 @@ pub fn cases(world: &World, gitops: &GitOps, argocd_namespace: &str) -> Vec<Case
             Holds::Everything => everything.push(problem.failure.clone()),
         }
     }
+    // What is committed of them must not depend on where they stand.
+    everything.sort_by_cached_key(Failure::sentence);
+    held_orders.values_mut().for_each(|all| all.sort_by_cached_key(|failure| failure.sentence()));
     let all: BTreeSet<&OrderRef> = world
         .orders
         .keys()

@@ -23,6 +23,8 @@ enum Event {
     Source(bool),
     /// A Preparation's object goes.
     Gone(usize),
+    /// A Preparation is not Ready any more, by its controller.
+    Unready(usize),
 }
 
 fn events() -> impl Strategy<Value = Vec<Event>> {
@@ -36,6 +38,7 @@ fn events() -> impl Strategy<Value = Vec<Event>> {
         1 => (1..90_u64).prop_map(Event::Wait),
         1 => any::<bool>().prop_map(Event::Source),
         1 => (0..12_usize).prop_map(Event::Gone),
+        1 => (0..12_usize).prop_map(Event::Unready),
     ];
     proptest::collection::vec(event, 1..40)
 }
@@ -93,6 +96,15 @@ impl History {
             }
             Event::Wait(minutes) => sim.later(*minutes),
             Event::Source(whole) => sim.world.sources[0].whole = *whole,
+            Event::Unready(i) => {
+                let key = (order(ORDER).namespace, preparation(&name(i)));
+                if let Some(known) = sim.world.preparations.get_mut(&key) {
+                    let mut object = (*known.object).clone();
+                    let status = "{conditions: [{type: Ready, status: \"False\", reason: Broken}]}";
+                    object.status = serde_yaml::from_str(status).unwrap();
+                    known.object = std::sync::Arc::new(object);
+                }
+            }
             Event::Gone(i) => {
                 let key = (order(ORDER).namespace, preparation(&name(i)));
                 sim.world.preparations.remove(&key);

@@ -114,6 +114,10 @@ fn documents() -> Vec<String> {
     all.push(order("shop/bad", &production("")));
     all.push(order("shop/lost", "{environment: nowhere}"));
     all.push(order("shop/misspelt", "{environment: production, promotion: {mode: Automatic, windws: []}}"));
+    all.push(order("shop/wrong", "{environment: production, promotion: {mode: Automatic, soak: 3}}"));
+    all.push(order("lost/typed", "{environment: production, promotion: {windows: nine}}"));
+    all.push(object("Cluster", "name: odd", "{server: 3}"));
+    all.push(object("Environment", "name: odd", "{clusters: nowhere}"));
     all.push(order("ring/a", &production("upstream: [{order: ring/b}]")));
     all.push(order("ring/b", &production("upstream: [{order: ring/a}]")));
     for of in ["staging/podinfo", "shop/podinfo"] {
@@ -138,7 +142,7 @@ fn documents() -> Vec<String> {
     all
 }
 
-/// Where a thing stands may differ; nothing else may.
+/// Where a thing stands may differ, and what is listed by place; nothing else may.
 fn without_places(value: &mut Value) {
     match value {
         Value::Object(members) => {
@@ -146,6 +150,12 @@ fn without_places(value: &mut Value) {
                 members.remove(place);
             }
             members.values_mut().for_each(without_places);
+            for (name, value) in members {
+                if let (true, Value::Array(items)) = (["problems", "errors"].contains(&name.as_str()), value)
+                {
+                    items.sort_by_cached_key(Value::to_string);
+                }
+            }
         }
         Value::Array(items) => items.iter_mut().for_each(without_places),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
