@@ -80,11 +80,25 @@ pub fn plan(
             Holds::Orders(_) => {}
         }
     }
+    problems.extend(unknown(cases, options));
     notices.extend(access::notices(&rows, gitops));
     notices.extend(facts.warnings.iter().cloned());
     let approvers = context.electorate.warnings.iter();
     notices.extend(approvers.map(|w| Failure::input("approver", w.clone()).field("spec.approvers")));
     Plan { at: context.now, head: gitops.head.clone(), rows, guard, problems, notices }
+}
+
+/// Orders that were asked for and that nobody has: a slip of the pen would be a run that never does anything.
+fn unknown(cases: &[Case], options: &Options) -> Vec<Failure> {
+    let there = |order: &OrderRef| cases.binary_search_by(|case| case.order.cmp(order)).is_ok();
+    let missing = options.scope.only.iter().filter(|order| !there(order));
+    missing
+        .map(|order| {
+            Failure::input("no-order", "there is no such Order, neither read nor in the repository")
+                .of(format!("Order {order}"))
+                .hint("expedite get orders lists them")
+        })
+        .collect()
 }
 
 /// Holds promotions beyond `limits.maxPromotions`; a rollback is neither held nor counted. Who waited longest

@@ -199,6 +199,19 @@ pub fn decide(
     decide_on(setup, read, known, progress)
 }
 
+/// Keys of the Kitchen that prove nothing, whatever they signed: an error, though it holds by itself.
+fn unusable(ring: &KeyRing, world: &World) -> Vec<Failure> {
+    let Some(kitchen) = &world.kitchen else { return Vec::new() };
+    let wrong = |why: &String| {
+        Failure::input("trust-key", why.clone())
+            .of("Kitchen default")
+            .field("spec.trust")
+            .at(kitchen.origin.at())
+            .hint("nothing that this key signed counts until it is mended")
+    };
+    ring.state().errors.iter().map(wrong).collect()
+}
+
 /// Decides and renders on what was read.
 fn decide_on(
     setup: &Setup<'_>,
@@ -243,6 +256,7 @@ fn decide_on(
             cases = resolve::cases(&world, &gitops, &setup.argocd_namespace);
             continue;
         }
+        plan.problems.extend(unusable(&ring, &world));
         problems::refine(&mut plan, &|file| read_named(setup, &snapshot, file));
         let signer = setup.signer.filter(|_| setup.records && !looking);
         let rendered = draft(setup, &mut plan, &cases, &gitops, &snapshot, signer, &unwritable)?;

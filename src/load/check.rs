@@ -56,6 +56,21 @@ impl<'n> Report<'n> {
     }
 }
 
+/// Gates that are named and say nothing, as lines that were commented out leave them: no gate was asked for by that.
+fn said(top: &str, names: &[&str], report: &mut Report<'_>) {
+    for name in names {
+        let path = format!("{top}.{name}");
+        let keys: Vec<&str> = path.split('.').collect();
+        if report.node.find(&keys).is_some_and(Node::is_null) {
+            report.wrong_with(
+                path,
+                "is there with nothing in it",
+                Some("write what it asks for, or remove it"),
+            );
+        }
+    }
+}
+
 /// Name and namespace, by the kind's rule. Looks at the tree, so that it speaks even where no type could be read.
 pub fn metadata(node: &Node, kind: Kind, report: &mut Report<'_>) {
     let text = |key: &str| node.find(&["metadata", key]).and_then(Node::text);
@@ -87,6 +102,8 @@ pub fn metadata(node: &Node, kind: Kind, report: &mut Report<'_>) {
 
 /// An Order by itself.
 pub fn order(order: &Order, id: &OrderRef, report: &mut Report<'_>) {
+    said("spec", &["promotion"], report);
+    said("spec.promotion", &["mode", "upstream", "checks", "approvals", "windows"], report);
     let promotion = order.spec.promotion.as_ref();
     let mode = promotion.and_then(|p| p.mode);
     // `Disabled` beside Automatic is what an API server wrote by default where a person wrote the mode alone.
@@ -108,6 +125,7 @@ pub fn order(order: &Order, id: &OrderRef, report: &mut Report<'_>) {
 
 /// A Preparation by itself; its `ociRef` is for `resolve`.
 pub fn preparation(preparation: &Preparation, report: &mut Report<'_>) {
+    said("spec", &["approvalPolicy"], report);
     if let Some(approvals) = &preparation.spec.approval_policy {
         policy("spec.approvalPolicy", approvals, false, report);
     }
@@ -127,6 +145,8 @@ pub fn approval(approval: &Approval, report: &mut Report<'_>) {
 /// An Environment by itself.
 pub fn environment(environment: &Environment, report: &mut Report<'_>) {
     let spec = &environment.spec;
+    said("spec", &["promotion", "allowedNamespaces"], report);
+    said("spec.promotion", &["upstream", "checks", "approvals", "freezes"], report);
     unique("spec.clusters", "", spec.clusters.iter().map(ClusterName::as_str), report);
     if spec.argocd_project.as_deref() == Some("") {
         report.wrong("spec.argocdProject", "is empty");
@@ -172,6 +192,19 @@ pub fn cluster(cluster: &Cluster, report: &mut Report<'_>) {
 
 /// The Kitchen by itself; key files beside it are read into it.
 pub fn kitchen(kitchen: &mut Kitchen, place: &Place<'_>, report: &mut Report<'_>) {
+    said("spec", &["trust", "provenance", "registries", "reject", "approvers", "approvalTrust"], report);
+    if report
+        .node
+        .find(&["spec", "registries"])
+        .is_some_and(|list| list.items().is_empty() && !list.is_null())
+    {
+        let hint = "name the registries that artifacts may come from; without the key, every one may be";
+        report.wrong_with(
+            "spec.registries",
+            "is an empty list, which would allow every registry",
+            Some(hint),
+        );
+    }
     let trust = &mut kitchen.spec.trust;
     unique("spec.trust.keys", ".name", trust.keys.iter().map(|k| k.name.as_str()), report);
     for (index, key) in trust.keys.iter_mut().enumerate() {

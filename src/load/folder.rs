@@ -46,6 +46,13 @@ impl Folder {
             };
             let kind = entry.file_type();
             let path = self.relative(entry.path());
+            if entry.path().to_str().is_none() {
+                // Nothing below it could be asked for by name; only what it may hold of ours is missed.
+                if kind.is_dir() || is_manifest(&path) {
+                    found.lost(path, "its name is not UTF-8; rename it".into());
+                }
+                continue;
+            }
             if kind.is_dir() {
                 if is_uninitialised(entry.path()) {
                     found.lost(path, "is a submodule that was not fetched".into());

@@ -135,7 +135,7 @@ impl Reading {
             return false;
         }
         match which(api_version, kind) {
-            Which::Ours(kind) => self.ours(kind, node, errors, place, filter, origin),
+            Which::Ours(kind) => return self.ours(kind, node, errors, place, filter, origin),
             // What is not ours is nobody's business here; a Secret least of all.
             Which::Foreign => return true,
             Which::Unread(kind) => {
@@ -147,7 +147,9 @@ impl Reading {
                 failure.hints.extend(hint);
                 let bears = kind.map_or(Bears::Holds(Holds::Everything), |k| bears(k, node));
                 self.objects += 1;
+                let known = kind != Some(Kind::Order) || names_an_order(&bears);
                 self.problems.push((failure, bears));
+                return known;
             }
         }
         true
@@ -199,6 +201,7 @@ impl Reading {
         whole
     }
 
+    /// Takes one object of our kinds; `false`: it is an Order, and which one cannot be read.
     fn ours(
         &mut self,
         kind: Kind,
@@ -207,7 +210,7 @@ impl Reading {
         place: &Place<'_>,
         filter: Filter<'_>,
         origin: Origin,
-    ) {
+    ) -> bool {
         self.objects += 1;
         let name = node.find(&["metadata", "name"]).and_then(Node::text).unwrap_or_default();
         let namespace = node.find(&["metadata", "namespace"]).and_then(Node::text).unwrap_or_default();
@@ -219,7 +222,8 @@ impl Reading {
         if let Some(refusal) = refusal(kind, namespace, filter) {
             let failure = Failure::input("refused", refusal).of(what).at(origin.at());
             // What may not come from here holds nobody either: else a source could stop what it may not decide.
-            return self.problem(failure, Holds::Orders(BTreeSet::new()));
+            self.problem(failure, Holds::Orders(BTreeSet::new()));
+            return true;
         }
         let identity: Identity =
             (kind, Namespace::parse(namespace).ok().filter(|_| kind.is_namespaced()), name.to_owned());
@@ -304,6 +308,7 @@ impl Reading {
         for warning in report.warnings {
             self.problem(warning.failure(&origin.file).of(what.clone()), Holds::Nothing);
         }
+        kind != Kind::Order || names_an_order(&bears)
     }
 
     /// Takes out what was seen twice, and settles what each problem holds.
@@ -402,14 +407,20 @@ fn refusal(kind: Kind, namespace: &str, filter: Filter<'_>) -> Option<String> {
     Some(format!("is refused: this source is for the namespaces {} only", list.join(", ")))
 }
 
-/// What a wrong object of `kind` bears on, by what of it can be read.
+/// Whether it is known which Order a wrong object bears on.
+fn names_an_order(bears: &Bears) -> bool {
+    !matches!(bears, Bears::Holds(Holds::Orders(orders)) if orders.is_empty())
+}
+
+/// What a wrong object of `kind` bears on, by what of it can be read. An Order, or a Preparation of one, that names no
+/// Order that could exist is nobody's: it stops no other, though nothing may look deleted for want of it.
 fn bears(kind: Kind, node: &Node) -> Bears {
     let text = |keys: &[&str]| node.find(keys).and_then(Node::text);
     let namespace = text(&["metadata", "namespace"]).and_then(|t| Namespace::parse(t).ok());
     let order = |keys: &[&str]| text(keys).and_then(|t| OrderName::parse(t).ok());
     let those = |name: Option<OrderName>| match (namespace.clone(), name) {
         (Some(namespace), Some(name)) => Holds::Orders(BTreeSet::from([OrderRef { namespace, name }])),
-        _ => Holds::Everything,
+        (None, _) | (_, None) => Holds::Orders(BTreeSet::new()),
     };
     match kind {
         Kind::Order => Bears::Holds(those(order(&["metadata", "name"]))),

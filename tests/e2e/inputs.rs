@@ -138,3 +138,37 @@ fn b34_the_branch_of_a_variable_is_trimmed() {
     let branches = place.git(&["-C", "shop.git", "for-each-ref", "--format=%(refname)", "refs/heads"]);
     assert_eq!(branches, "refs/heads/main\n");
 }
+
+#[test]
+fn an_order_that_nobody_can_name_stops_nobody() {
+    let place = Place::with_shop();
+    place.write(
+        "objects/orders/bad.yaml",
+        "apiVersion: delivery.kokumi.dev/v1alpha1\nkind: Order\nmetadata: {name: Bad_Name, namespace: shop}\nspec: {environment: production}\n",
+    );
+    let said = run(&place);
+    said.exits(1);
+    assert!(said.stderr.contains("objects/orders/bad.yaml:3:18"), "{}", said.stderr);
+    assert_eq!(pinned(&place, "shop-dev/catalog").len(), 1, "{}", said.stdout);
+}
+
+#[test]
+fn a_key_that_cannot_be_used_is_an_error_of_the_kitchen() {
+    let place = Place::with_shop();
+    place.edit("objects/kitchen.yaml", "MFkwEw", "XXXXXX");
+    let said = run(&place);
+    said.exits(1);
+    assert!(said.stderr.contains("error: ./objects/kitchen.yaml:"), "{}", said.stderr);
+    assert!(said.stderr.contains("trust.keys \"renderer\": it does not parse"), "{}", said.stderr);
+    assert!(said.stderr.contains("hint: nothing that this key signed counts"), "{}", said.stderr);
+}
+
+#[test]
+fn an_order_that_is_asked_for_and_not_there_is_an_error() {
+    let place = Place::with_shop();
+    for verbs in [&["plan"][..], &["run"]] {
+        let said = verb(&place, &[verbs, &["--only", "shop/typo"]].concat());
+        said.exits(1);
+        assert!(said.stderr.contains("error: Order shop/typo: there is no such Order"), "{}", said.stderr);
+    }
+}

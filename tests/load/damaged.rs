@@ -77,3 +77,59 @@ fn a_secret_is_not_looked_into() {
     let messages = said(&one(&unclear)).concat();
     assert!(messages.contains("everything | ") && !messages.contains("hunter2"), "{messages}");
 }
+
+/// An Order that is called what no Order can be called stops no other; nor does a Preparation of one.
+#[test]
+fn who_cannot_be_named_holds_nobody_and_nothing_looks_deleted() {
+    let good = order("shop/a", "  environment: e\n");
+    let spec = "spec: {environment: e}\n";
+    let bad =
+        |kind: &str, metadata: &str, spec: &str| format!("{HEAD}kind: {kind}\nmetadata: {metadata}\n{spec}");
+    for (text, is_order) in [
+        (bad("Order", "{name: Bad_Name, namespace: shop}", spec), true),
+        (bad("Order", "{name: b}", spec), true),
+        (bad("Order", "{name: b, namespace: Shop}", spec), true),
+        (bad("Order", "{generateName: b-, namespace: shop}", spec), true),
+        (bad("Preparation", "{name: p, namespace: shop}", "spec: {orderName: NOPE}\n"), false),
+        (bad("Preparation", "{name: p, namespace: shop}", "spec: []\n"), false),
+        (preparation("p", "a", "").replace(", namespace: shop", ""), false),
+    ] {
+        let world = load(&[("a.yaml", &good), ("b.yaml", &text)]);
+        let messages = said(&world);
+        assert!(!messages.is_empty(), "{text}");
+        for message in &messages {
+            assert!(message.starts_with(" | objects/b.yaml:"), "{text}\n{messages:#?}");
+        }
+        assert_eq!(world.orders.len(), 1, "{text}");
+        assert_eq!(world.sources[0].whole, !is_order, "{text}");
+    }
+    // A vote that cannot be read may be a Reject.
+    let vote = approval("v", "2026-01-01T00:00:00Z", "Reject").replace(", namespace: shop", "");
+    assert!(said(&load(&[("a.yaml", &good), ("b.yaml", &vote)]))[0].starts_with("everything | "));
+}
+
+#[test]
+fn an_empty_file_is_told_and_nothing_looks_deleted() {
+    let good = order("shop/a", "  environment: e\n");
+    let world = load(&[("a.yaml", &good), ("b.yaml", ""), ("c.yaml", "# nothing yet\n")]);
+    assert_eq!(
+        said(&world),
+        [
+            "nothing | objects/b.yaml: is an empty file, of 0 bytes | nothing looks deleted while it is there: write what it should hold, or remove it"
+        ]
+    );
+    assert_eq!(world.sources[0].why.as_deref(), Some("objects/b.yaml is an empty file"));
+}
+
+#[test]
+fn a_name_that_is_no_text_is_told_as_that() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let dir = folder(&[("a.yaml", &order("shop/a", "  environment: e\n"))]);
+    let name = std::ffi::OsStr::from_bytes(b"b\xff.yaml");
+    fs::write(dir.path().join(name), order("shop/b", "  environment: e\n")).unwrap();
+    let world = load_dir(&dir);
+    let messages = said(&world);
+    assert_eq!(messages.len(), 1, "{messages:#?}");
+    assert!(messages[0].contains("its name is not UTF-8; rename it"), "{messages:#?}");
+    assert!(!world.sources[0].whole);
+}

@@ -114,3 +114,30 @@ fn b04_a_known_field_of_the_wrong_type_is_an_error_with_path_and_line() {
         assert!(world.orders.is_empty());
     }
 }
+
+/// What is left of a gate whose lines were commented out is no gate, and no absence of one.
+#[test]
+fn a_gate_with_nothing_in_it_is_an_error() {
+    for gate in ["mode", "upstream", "checks", "approvals", "windows"] {
+        let world =
+            one(&order("shop/a", &format!("  environment: e\n  promotion:\n    {gate}:\n    #  lost: 1\n")));
+        let messages = said(&world);
+        assert!(messages.len() == 1 && messages[0].starts_with("shop/a | objects/a.yaml:"), "{messages:#?}");
+        assert!(
+            messages[0].contains(&format!("spec.promotion.{gate}: is there with nothing in it")),
+            "{messages:#?}"
+        );
+        assert!(world.orders.is_empty());
+    }
+    let all = format!(
+        "{HEAD}kind: Environment\nmetadata: {{name: e}}\nspec:\n  clusters: [c]\n  promotion:\n    freezes:\n"
+    );
+    assert!(said(&one(&all))[0].contains("spec.promotion.freezes: is there with nothing in it"));
+    let kitchen = format!("{HEAD}kind: Kitchen\nmetadata: {{name: default}}\nspec:\n  reject:\n");
+    assert!(said(&one(&kitchen))[0].contains("spec.reject: is there with nothing in it"));
+    let kitchen = format!("{HEAD}kind: Kitchen\nmetadata: {{name: default}}\nspec: {{registries: []}}\n");
+    assert!(
+        said(&one(&kitchen))[0]
+            .contains("spec.registries: is an empty list, which would allow every registry")
+    );
+}
