@@ -155,6 +155,7 @@ pub fn scan(bytes: &[u8]) -> bool {
     }
     let parsed = statement::Parsed {
         predicate_type: scans::COSIGN_VULN.into(),
+        subject: None,
         about: Ok(()),
         predicate: text.into(),
     };

@@ -136,9 +136,17 @@ fn row(
     clusters: &BTreeSet<&ClusterName>,
     context: &Context,
 ) -> Row {
-    let decision = decision(case, &verdicts, context);
+    let mut decision = decision(case, &verdicts, context);
     let applications = applications::plan(case, &decision, facts, clusters, context);
-    let serving = serving(case, &decision, &verdicts, &applications, facts, context);
+    let pin_error = applications::pin_error(case, &applications);
+    if pin_error.is_some() && decision == Decision::Keep {
+        decision = Decision::Broken;
+    }
+    // What was written into it by hand stays as it is for whoever reverts it, unless it must tell of a candidate.
+    let serving = match (&pin_error, &decision) {
+        (Some(_), Decision::Keep | Decision::Broken) => ServingPlan::Keep,
+        _ => serving(case, &decision, &verdicts, &applications, facts, context),
+    };
     // Nothing is sealed for an Order whose input is wrong.
     let seal = match decision {
         Decision::Hold if gates::is_target(&verdicts) => gates::approvals::assess(case, facts, context).due,
@@ -150,6 +158,7 @@ fn row(
     let mut errors = case.errors.clone();
     if case.presence == Presence::Present {
         errors.extend(clock_behind(case, context));
+        errors.extend(pin_error);
     }
     if let Presence::Unreadable(why) = &case.presence
         && errors.is_empty()

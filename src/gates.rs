@@ -11,6 +11,7 @@ pub mod checks;
 pub mod evidence;
 pub mod expression;
 pub mod opt_in;
+pub mod pin;
 pub mod policy;
 pub mod proof;
 pub mod ready;
@@ -140,14 +141,14 @@ pub fn asks(cases: &[Case], context: &Context) -> Vec<Ask> {
     all.into_iter().map(|(artifact, claims)| Ask { artifact, claims }).collect()
 }
 
-/// The records of the repository that have to be read and verified: those of upstream stages, and those of
-/// this Order's earlier runs of the candidate.
+/// The records of the repository that have to be read and verified: those of upstream stages, those of this
+/// Order's earlier runs of the candidate, and that of what is deployed where rendering it would change git.
 #[must_use]
 pub fn record_asks(cases: &[Case], context: &Context) -> BTreeSet<RecordAsk> {
     if !context.records {
         return BTreeSet::new();
     }
-    let mut all = BTreeSet::new();
+    let mut all: BTreeSet<RecordAsk> = cases.iter().filter_map(|case| pin::ask(case, context)).collect();
     for case in cases.iter().filter(|case| case.candidate.is_some()) {
         let own = case.serving.iter().map(|serving| (&case.order, serving));
         let stages = case.stages.iter().filter_map(|s| s.serving.as_ref().map(|serving| (&s.order, serving)));
@@ -171,7 +172,8 @@ fn claims(case: &Case, context: &Context) -> Vec<(Artifact, Claim)> {
     let explained = context.explained.as_ref() == Some(&case.order.name);
     let Some(candidate) = &case.candidate else {
         let Some(deployed) = &case.deployed else { return Vec::new() };
-        let joins = case.slots.iter().any(|slot| evidence::joins(case, slot));
+        let joins =
+            case.slots.iter().any(|slot| evidence::joins(case, slot) || pin::is_gone(case, slot, context));
         if evidence::kept(case, &deployed.artifact, context.trust).is_some() && !joins && !explained {
             return Vec::new();
         }

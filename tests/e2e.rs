@@ -39,6 +39,8 @@ mod inputs;
 mod intent;
 #[path = "e2e/kept.rs"]
 mod kept;
+#[path = "e2e/pins.rs"]
+mod pins;
 #[path = "e2e/records.rs"]
 mod records;
 #[path = "e2e/propose.rs"]

@@ -21,6 +21,8 @@ mod history;
 mod observed;
 #[path = "gates/opt_in.rs"]
 mod opt_in;
+#[path = "gates/pins.rs"]
+mod pins;
 #[path = "gates/proof_of_upstream.rs"]
 mod proof_of_upstream;
 #[path = "gates/ready.rs"]

@@ -131,6 +131,9 @@ pub struct Promotion {
     /// What it was rendered from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_digest: Option<Digest>,
+    /// Where its objects go; absent in records of older builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_namespace: Option<Namespace>,
     /// Who chooses what is promoted.
     pub mode: Mode,
     /// What was deployed before.
@@ -224,6 +227,9 @@ pub struct PromotedCluster {
     pub name: ClusterName,
     /// Why writing our Application there was allowed.
     pub opt_in: OptIn,
+    /// Its API server; absent in records of older builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub server: Option<String>,
 }
 
 /// Why writing an Application was allowed.

@@ -1,9 +1,11 @@
 //! What happens to each Application of one Order.
 
+use crate::error::{At, Failure};
+use crate::gates::pin::{self, PIN_UNPROVEN, Word};
 use crate::gates::{self, Context, opt_in, ready, window};
 use crate::model::evidence::Facts;
 use crate::model::id::{ApplicationName, ClusterName};
-use crate::model::naming::application_name;
+use crate::model::naming::{application_name, serving_path};
 use crate::model::plan::{ApplicationAction, ApplicationPlan, Decision, Pin};
 use crate::model::reason::Verified;
 use crate::model::serving::ClusterStatus;
@@ -73,7 +75,7 @@ fn dropped(place: &Place, cluster: &ClusterName, exists: bool) -> ApplicationAct
     }
 }
 
-fn pin(
+fn pinned(
     case: &Case,
     place: &Place,
     slot: &Slot,
@@ -136,7 +138,7 @@ fn promoted(case: &Case, context: &Context) -> Vec<ApplicationPlan> {
         .iter()
         .map(|slot| {
             let action = cluster_hold(slot).unwrap_or_else(|| match opt_in::admits(slot, context) {
-                Ok(_) => pin(case, place, slot, &values, context),
+                Ok(_) => pinned(case, place, slot, &values, context),
                 Err(why) => hold(OPT_IN_REQUIRED, why),
             });
             of_slot(slot, action)
@@ -154,19 +156,62 @@ fn kept(case: &Case, facts: &Facts, context: &Context) -> Vec<ApplicationPlan> {
         .iter()
         .map(|slot| {
             let action = cluster_hold(slot).unwrap_or_else(|| match remembered(case, &slot.cluster.name) {
-                Some(entry) if was_written(case, slot) && moved(entry, slot) => hold(
-                    "ServerChanged",
-                    format!(
-                        "Cluster {} was at {} when this was promoted and is at {} now; promote again to deploy there",
-                        slot.cluster.name, entry.server, slot.cluster.server
-                    ),
-                ),
-                Some(entry) if entry.reason == PINNED => pin(case, place, slot, deployed, context),
-                Some(_) | None => joining(case, place, slot, deployed, facts, context),
+                Some(entry) if was_written(case, slot) && moved(entry, slot) => {
+                    elsewhere(slot, &entry.server)
+                }
+                entry => match pin::word(case, slot, facts, context) {
+                    Word::Unproven(why) => hold(PIN_UNPROVEN, unproven(case, &why)),
+                    Word::Elsewhere(server) => elsewhere(slot, &server),
+                    Word::Good if entry.is_some_and(|e| e.reason == PINNED) => {
+                        pinned(case, place, slot, deployed, context)
+                    }
+                    Word::Good | Word::Joins => joining(case, place, slot, deployed, facts, context),
+                },
             });
             of_slot(slot, action)
         })
         .collect()
+}
+
+fn elsewhere(slot: &Slot, server: &str) -> ApplicationAction {
+    hold(
+        "ServerChanged",
+        format!(
+            "Cluster {} was at {server} when this was promoted and is at {} now; promote again to deploy there",
+            slot.cluster.name, slot.cluster.server
+        ),
+    )
+}
+
+fn unproven(case: &Case, why: &str) -> String {
+    let what = case.deployed.as_ref().map(|d| format!("{} ({})", d.preparation, d.artifact.digest.short()));
+    let what = what.unwrap_or_default();
+    format!("its status says that {what} is deployed, and that is not proven: {why}")
+}
+
+/// The Order's error where the Serving says that Applications hold what they do not, and no record proves that
+/// they should: they are left as they are.
+#[must_use]
+pub fn pin_error(case: &Case, plans: &[ApplicationPlan]) -> Option<Failure> {
+    let message = plans.iter().find_map(|plan| match &plan.action {
+        ApplicationAction::Hold { reason, message } if reason == PIN_UNPROVEN => {
+            let slot = case.slots.iter().find(|slot| slot.path == plan.path)?;
+            let was_there = was_written(case, slot) || pin::remembered(case, slot).is_some();
+            was_there.then_some(message)
+        }
+        ApplicationAction::Hold { .. }
+        | ApplicationAction::Pin(_)
+        | ApplicationAction::Detach(_)
+        | ApplicationAction::Remove(_) => None,
+    })?;
+    Some(
+        Failure::input("pin-unproven", format!("{message}; its Applications are left as they are"))
+            .of(format!("Serving {}", case.order))
+            .at(At::file(serving_path(&case.order)))
+            .field("status.deployedDigest")
+            .hint("revert the commit that edited the Serving or the Application, or promote another Preparation")
+            .hint("where it was promoted with --no-records, one run with --no-records renders it"),
+    )
 }
 
 fn remembered<'a>(case: &'a Case, cluster: &ClusterName) -> Option<&'a ClusterStatus> {
@@ -207,7 +252,7 @@ fn joining(
     }
     match gates::evidence::verify(facts, &deployed.artifact, &case.order) {
         Some(found) if found.reason == Verified::SignaturesVerified => {
-            pin(case, place, slot, deployed, context)
+            pinned(case, place, slot, deployed, context)
         }
         Some(found) => hold(found.reason.as_str(), format!("before it joins: {}", found.message)),
         None => hold("AwaitingEvidence", "it gets what is deployed after a fresh look at its evidence"),

@@ -3,6 +3,7 @@
 
 use super::applications::OPT_IN_REQUIRED;
 use crate::gates::approvals::{self, Assessment};
+use crate::gates::pin::PIN_UNPROVEN;
 use crate::gates::{self, Context, rescan, upstream};
 use crate::model::evidence::Facts;
 use crate::model::id::{Artifact, PreparationName};
@@ -174,6 +175,12 @@ fn clusters(case: &Case, old: &ServingStatus, applications: &[ApplicationPlan]) 
             let known = before.filter(|_| !fresh).map(|b| b.server.clone()).filter(|s| !s.is_empty());
             known.or_else(|| slot.map(|s| s.cluster.server.clone())).unwrap_or_default()
         };
+        if let (ApplicationAction::Hold { reason, .. }, Some(before)) = (&plan.action, before)
+            && reason == PIN_UNPROVEN
+        {
+            all.push(before.clone());
+            continue;
+        }
         let (server, reason, message) = match &plan.action {
             ApplicationAction::Pin(pin) => (pin.server.clone(), PINNED.to_owned(), not_ready(case, plan)),
             ApplicationAction::Hold { reason, message } => (server(false), reason.clone(), cut(message)),

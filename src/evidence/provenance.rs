@@ -159,7 +159,12 @@ mod tests {
     use serde_json::json;
 
     fn parsed(predicate_type: &str, predicate: &Value) -> Parsed {
-        Parsed { predicate_type: predicate_type.into(), about: Ok(()), predicate: predicate.to_string() }
+        Parsed {
+            predicate_type: predicate_type.into(),
+            subject: None,
+            about: Ok(()),
+            predicate: predicate.to_string(),
+        }
     }
 
     fn v1(order: &Value) -> Parsed {

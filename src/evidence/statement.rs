@@ -34,6 +34,8 @@ struct Raw<'a> {
 #[derive(Deserialize)]
 struct Subject {
     #[serde(default)]
+    name: Option<String>,
+    #[serde(default)]
     digest: BTreeMap<String, String>,
 }
 
@@ -42,6 +44,8 @@ struct Subject {
 pub struct Parsed {
     /// What kind of statement it is.
     pub predicate_type: String,
+    /// What it calls the artifact, where it is about it and names it.
+    pub subject: Option<String>,
     /// Whether it is about the artifact, or what it is about.
     pub about: Result<(), String>,
     /// The predicate's own JSON text; `{}` where it is absent.
@@ -66,8 +70,11 @@ pub fn parse(payload: &[u8], digest: &Digest) -> Result<Parsed, String> {
     if let Some(many) = raw.subject.iter().map(|s| s.digest.len()).find(|n| *n > DIGESTS) {
         return Err(format!("a subject has too many digests: {many}, at most {DIGESTS}"));
     }
+    let hex = digest.hex();
+    let of_it = raw.subject.iter().find(|s| s.digest.get("sha256").is_some_and(|d| **d == hex));
     Ok(Parsed {
         predicate_type: raw.predicate_type,
+        subject: of_it.and_then(|s| s.name.clone()),
         about: about(&raw.subject, digest),
         predicate: raw.predicate.map_or_else(|| "{}".to_owned(), |p| p.get().to_owned()),
     })

@@ -158,7 +158,12 @@ pub(super) mod tests {
             digest,
             blob: digest,
             place: "referrers API".into(),
-            statement: Some(Arc::new(Statement { predicate_type: predicate_type.into(), predicate, time })),
+            statement: Some(Arc::new(Statement {
+                predicate_type: predicate_type.into(),
+                subject: None,
+                predicate,
+                time,
+            })),
         }
     }
     pub(in crate::gates) fn looked(why: &str) -> Looked {

@@ -7,10 +7,12 @@
 use super::Context;
 use super::soak::Run;
 use crate::model::evidence::{Evidence, Facts, Proof, RecordAsk};
-use crate::model::id::{Artifact, Digest, EnvironmentName, Namespace, OrderName, OrderRef, PreparationName};
+use crate::model::id::{
+    Artifact, ClusterName, Digest, EnvironmentName, Namespace, OrderName, OrderRef, PreparationName,
+};
 use crate::model::reason::Ended;
 use crate::model::serving::HistoryEntry;
-use crate::model::time::Time;
+use crate::model::time::{SKEW, Time};
 use crate::model::verdict::EvidenceRef;
 use crate::resolve::Case;
 use serde::Deserialize;
@@ -31,6 +33,18 @@ struct PromotionSays {
     base_digest: Option<Digest>,
     previous: Option<Previous>,
     promoted_time: Time,
+    target_namespace: Option<Namespace>,
+    #[serde(default)]
+    clusters: Vec<PromotedTo>,
+}
+
+/// A Cluster that a promotion went to.
+#[derive(Debug, Clone, Deserialize)]
+pub struct PromotedTo {
+    /// Its name.
+    pub name: ClusterName,
+    /// Its API server then; absent in records of older builds.
+    pub server: Option<String>,
 }
 
 /// What a deployment record says, as far as it is compared.
@@ -263,6 +277,65 @@ fn reference(order: &OrderRef, proof: &Proof) -> EvidenceRef {
         uri: String::new(),
         key: proof.key.clone(),
     }
+}
+
+/// What the signed record says of the promotion of what is deployed.
+#[derive(Debug, Clone)]
+pub struct Promoted {
+    /// Where it went.
+    pub clusters: Vec<PromotedTo>,
+}
+
+/// Proves what the Serving says is deployed: the newest entry of its history names it, and that entry's signed
+/// promotion record says the same of Order, Environment, Preparation, artifact and target namespace.
+///
+/// # Errors
+/// Why it is not proven.
+pub fn deployed(case: &Case, facts: &Facts) -> Result<Promoted, String> {
+    let Some(deployed) = &case.deployed else { return Err("nothing is deployed".into()) };
+    let history = case.serving.as_deref().map_or(&[][..], |s| s.status.history.as_slice());
+    let Some(newest) = history.first() else { return Err("its history has no entry of it".into()) };
+    if newest.digest != deployed.artifact.digest
+        || newest.preparation_name != deployed.preparation
+        || newest.environment.as_ref() != Some(&deployed.environment)
+    {
+        return Err(format!(
+            "the newest entry of its history is of {} ({})",
+            newest.preparation_name,
+            newest.digest.short()
+        ));
+    }
+    if let Some(later) = history.iter().find(|e| e.promoted_time > newest.promoted_time.plus(SKEW)) {
+        return Err(format!(
+            "its history is out of order: {} was promoted later, at {}",
+            later.preparation_name, later.promoted_time
+        ));
+    }
+    let (proof, says) = promotion(&case.order, newest, facts)?;
+    let subject = proof.statement.as_ref().and_then(|s| s.subject.as_deref());
+    let of = subject.map(Artifact::parse).and_then(Result::ok);
+    if of.as_ref() != Some(&deployed.artifact) {
+        return Err(format!(
+            "its signed promotion record is of {}",
+            subject.unwrap_or("an artifact without a repository")
+        ));
+    }
+    let namespace = &deployed.target_namespace;
+    let same_namespace = match &says.target_namespace {
+        Some(signed) => signed == namespace,
+        // By an older build: what the Applications in git say goes on, and nothing else is new.
+        None => *namespace == case.order.namespace || in_git(case, namespace),
+    };
+    if !same_namespace {
+        let signed = says.target_namespace.map_or("no".to_owned(), |n| n.to_string());
+        return Err(format!("its signed promotion record names {signed} target namespace"));
+    }
+    Ok(Promoted { clusters: says.clusters })
+}
+
+fn in_git(case: &Case, namespace: &Namespace) -> bool {
+    let applications = case.owned.values().filter_map(|file| file.application.as_ref().ok());
+    applications.filter_map(|a| a.spec.destination.namespace.as_deref()).any(|n| n == namespace.as_str())
 }
 
 /// When this Order promoted this artifact in this Environment before, and the record that proves it.

@@ -6,15 +6,21 @@ use crate::yaml::node::{Node, locate};
 use crate::yaml::{Position, parse};
 use std::collections::BTreeMap;
 
-/// Fills in line and column of each failure that names a file, the first line of an object and a field, by
-/// reading the file again. One that cannot be looked up stays as it is.
+/// Fills in line and column of each failure that names a file, the first line of an object (or none, where the
+/// file holds one object) and a field, by reading the file again. One that cannot be looked up stays as it is.
 pub fn refine(failures: &mut [Failure], read: &dyn Fn(&str) -> Option<Vec<u8>>) {
     let mut trees: BTreeMap<String, Vec<Node>> = BTreeMap::new();
     for failure in failures {
         let (Some(at), Some(field)) = (&mut failure.at, &failure.field) else { continue };
-        let (Some(line), None) = (at.line, at.column) else { continue };
+        if at.column.is_some() {
+            continue;
+        }
         let nodes = trees.entry(at.file.clone()).or_insert_with(|| nodes(read(&at.file)));
-        let object = nodes.iter().find_map(|node| object_at(node, line));
+        let object = match (at.line, nodes.as_slice()) {
+            (Some(line), nodes) => nodes.iter().find_map(|node| object_at(node, line)),
+            (None, [only]) => Some(only),
+            (None, _) => None,
+        };
         if let Some(Position { line, column }) = object.and_then(|object| locate(object, field)) {
             at.line = Some(line);
             at.column = Some(column);

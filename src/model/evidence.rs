@@ -132,6 +132,8 @@ pub struct Proof {
 pub struct Statement {
     /// Exactly as signed.
     pub predicate_type: String,
+    /// What the statement calls the artifact, where it names it.
+    pub subject: Option<String>,
     /// The predicate, parsed from the very bytes that were verified.
     pub predicate: serde_json::Value,
     /// When it was made, by the predicate's own word (`metadata.finishedOn`, `sealedTime`, `timeVerified`, …);

@@ -164,6 +164,7 @@ fn promotion(row: &Row, case: &Case, at: Time) -> Option<Record> {
         environment: row.environment.clone()?,
         preparation: name(&candidate.name),
         base_digest: promoted(row).and_then(|entry| entry.base_digest),
+        target_namespace: Some(candidate.target_namespace.clone()),
         mode: row.mode,
         previous: promotion.previous.as_ref().map(|(preparation, digest)| Previous {
             preparation: preparation.clone(),
@@ -203,6 +204,7 @@ fn clusters(row: &Row, case: &Case) -> Vec<PromotedCluster> {
                 Consent::Free { observed: false } => OptIn::NotObserved,
                 Consent::OptedIn | Consent::Refused(_) => OptIn::OptedIn,
             },
+            server: Some(slot.cluster.server.clone()),
         })
         .collect()
 }

@@ -322,7 +322,8 @@ fn assumed(ask: &Ask, written: &Written, cases: &[Case]) -> Result<ArtifactFacts
                             format!("the predicate of {} is no JSON: {e}", one.preparation),
                         )
                     })?;
-                    let statement = Statement { predicate_type: kind.clone(), predicate, time: one.time };
+                    let statement =
+                        Statement { predicate_type: kind.clone(), subject: None, predicate, time: one.time };
                     found.push(proof(&one.predicate.to_string(), Some(statement)));
                 }
                 let found =

@@ -59,6 +59,7 @@ pub fn promotion() -> Record {
         environment: EnvironmentName::parse("production").unwrap(),
         preparation: preparation(),
         base_digest: Some(Digest::of(b"base")),
+        target_namespace: expedite::model::id::Namespace::parse("shop").ok(),
         mode: Mode::Manual,
         previous: Some(Previous {
             preparation: PreparationName::parse("podinfo-1").unwrap(),
@@ -72,7 +73,11 @@ pub fn promotion() -> Record {
             signed_by: "unsigned".into(),
         },
         gates: vec![Gate::from(&gate)],
-        clusters: vec![PromotedCluster { name: ClusterName::parse("eu-1").unwrap(), opt_in: OptIn::OptedIn }],
+        clusters: vec![PromotedCluster {
+            name: ClusterName::parse("eu-1").unwrap(),
+            opt_in: OptIn::OptedIn,
+            server: Some("https://eu-1.example".into()),
+        }],
         promoter: Promoter::this(),
     })
 }

@@ -305,7 +305,21 @@ impl Sim {
         artifact: Digest,
         predicate: serde_json::Value,
     ) -> Digest {
-        let proof = statement(kind, predicate);
+        self.sign_of(order, kind, artifact, None, predicate)
+    }
+
+    /// The same for an artifact that the statement names.
+    fn sign_of(
+        &mut self,
+        order: &OrderRef,
+        kind: &str,
+        artifact: Digest,
+        subject: Option<String>,
+        predicate: serde_json::Value,
+    ) -> Digest {
+        let mut proof = statement(kind, predicate);
+        let signed = (*proof.statement.unwrap()).clone();
+        proof.statement = Some(Arc::new(Statement { subject, ..signed }));
         let bundle = proof.blob;
         self.signed.insert(RecordAsk { order: order.clone(), bundle, artifact }, proof);
         bundle
@@ -318,6 +332,7 @@ impl Sim {
         let mut serving = (*serving).clone();
         let of = order(of);
         let history = serving.status.history.clone();
+        let clusters = serving.status.clusters.clone();
         let order_says = json!({"namespace": of.namespace, "name": of.name});
         for (at, entry) in serving.status.history.iter_mut().enumerate() {
             let preparation = json!({"namespace": of.namespace, "name": entry.preparation_name});
@@ -328,12 +343,22 @@ impl Sim {
                 }
                 _ => json!({"preparation": e.preparation_name, "digest": e.digest}),
             });
+            let made = self.world.preparations.get(&(of.namespace.clone(), entry.preparation_name.clone()));
+            let target = made.map(|p| {
+                let spec = &p.object.spec;
+                let namespace = spec.target_namespace.clone().unwrap_or_else(|| of.namespace.clone());
+                (spec.artifact.oci_ref.clone(), namespace)
+            });
+            let clusters: Vec<_> =
+                clusters.iter().map(|c| json!({"name": c.name, "server": c.server})).collect();
             let promotion = json!({
                 "order": order_says, "environment": entry.environment, "preparation": preparation,
                 "baseDigest": entry.base_digest, "promotedTime": entry.promoted_time,
-                "previous": before,
+                "previous": before, "targetNamespace": target.as_ref().map(|(_, namespace)| namespace),
+                "clusters": clusters,
             });
-            let bundle = self.sign(&of, "promotion", entry.digest, promotion);
+            let subject = target.map(|(subject, _)| subject);
+            let bundle = self.sign_of(&of, "promotion", entry.digest, subject, promotion);
             entry.promotion_record = Some(bundle);
             if let Some(since) = entry.first_healthy_time {
                 let degraded = entry.ended_reason == Some(Ended::Degraded);
@@ -496,6 +521,7 @@ pub fn statement(kind: &str, predicate: serde_json::Value) -> Proof {
         place: "records/".into(),
         statement: Some(Arc::new(Statement {
             predicate_type: format!("https://kokumi.dev/attestations/{kind}/v1"),
+            subject: None,
             predicate,
             time: None,
         })),

@@ -76,7 +76,8 @@ impl Found<'_> {
 
 fn signed(parsed: &Parsed, predicate: serde_json::Value) -> Arc<Statement> {
     let time = statement::time_of(&predicate);
-    Arc::new(Statement { predicate_type: parsed.predicate_type.clone(), predicate, time })
+    let (predicate_type, subject) = (parsed.predicate_type.clone(), parsed.subject.clone());
+    Arc::new(Statement { predicate_type, subject, predicate, time })
 }
 
 /// `None`: the piece has nothing to do with signatures.
