@@ -83,6 +83,15 @@ pub fn plan(
     problems.extend(unknown(cases, options));
     notices.extend(access::notices(&rows, gitops));
     notices.extend(facts.warnings.iter().cloned());
+    if !context.records && !context.assumed {
+        notices.push(
+            Failure::input(
+                "no-records",
+                "no signed records are kept (--no-records): what Servings say of what is deployed and of what ran is taken at its word, and where an approval policy applies nothing is promoted",
+            )
+            .hint("run with --key, and trust its public key with roles [approvals, records] in the Kitchen"),
+        );
+    }
     let approvers = context.electorate.warnings.iter();
     notices.extend(approvers.map(|w| Failure::input("approver", w.clone()).field("spec.approvers")));
     Plan { at: context.now, head: gitops.head.clone(), rows, guard, problems, notices }

@@ -33,6 +33,7 @@ fn key(person: &str) -> PrivateKey {
 /// A policy of `required`, `ann`, `bob` and `cleo` in platform, `eve` in interns.
 fn shop(required: u32, trust: &str) -> Sim {
     let mut sim = Sim::shop();
+    sim.records = true;
     sim.order(SHOP, &order_with(required));
     sim.preparation(SHOP, "p1", 1);
     let approver = |name: &str, group: &str| {
@@ -152,6 +153,27 @@ fn votes_are_counted_sealed_and_the_seal_passes() {
     let plan = run(&mut sim);
     assert!(matches!(row(&plan).serving, ServingPlan::Keep), "nothing changes any more");
     assert_eq!(sim.reason(SHOP, "Approved"), "Approved");
+}
+
+/// Not only where there are upstream stages: who approved, and what was healthy here, would be anybody's word.
+#[test]
+fn without_records_no_policy_is_met_and_every_plan_says_so() {
+    let mut sim = shop(1, "Signed");
+    sim.records = false;
+    run(&mut sim);
+    sim.now = at("10:00");
+    vote(&mut sim, "v1", "ann", Ballot::Approve, "p1", at("09:30"));
+    let told = |plan: &Plan| plan.notices.iter().filter(|n| n.code == "no-records").count();
+    for _ in 0..2 {
+        let plan = run(&mut sim);
+        assert_eq!(gate(&plan).outcome, Outcome::Failed);
+        assert!(gate(&plan).message.contains("keeps no signed records"), "{}", gate(&plan).message);
+        assert_eq!((row(&plan).seal.as_ref(), told(&plan)), (None, 1));
+        assert_eq!(sim.deployed(SHOP), None);
+    }
+    sim.records = true;
+    let plan = run(&mut sim);
+    assert_eq!((sim.deployed(SHOP).as_deref(), told(&plan)), (Some("p1"), 0));
 }
 
 #[test]

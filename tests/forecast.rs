@@ -68,6 +68,7 @@ fn what_waits_for_a_person_says_whom_and_not_before_when() {
     assert_eq!(gate, GateName::Upstream);
     let gates = "windows: [{timezone: UTC, from: \"20:00\", to: \"21:00\"}], approvals: {requiredApprovals: 1, allowedGroups: [platform]}";
     let mut sim = soaking(gates, "");
+    sim.records = true;
     assert_eq!(
         forecast(&mut sim, SHOP),
         Some(Forecast::NotBefore {
@@ -367,6 +368,7 @@ mod opened {
 
     fn shop(mode: &str) -> Sim {
         let mut sim = Sim::shop();
+        sim.records = true;
         sim.order(SHOP, mode);
         sim.preparation(SHOP, "p1", 1);
         sim.kitchen(

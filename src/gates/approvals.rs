@@ -25,6 +25,9 @@ const GATE: GateName = GateName::Approvals;
 
 const NOT_NEEDED: &str = "no approval is needed";
 
+/// Whoever may push could write who approved what, and that it ran here before.
+const UNSIGNED: &str = "an approval policy applies, and this repository keeps no signed records (--no-records): nothing is promoted; run with a key that signs records, or take the policy out of the Order, its Environment and the Preparation";
+
 /// The only result of a seal that passes.
 const APPROVED: &str = "Approved";
 
@@ -63,9 +66,16 @@ pub fn hopeless(case: &Case, context: &Context) -> bool {
     match assessed.policy {
         None => assessed.reason != Approved::ApprovalNotRequired,
         Some(_) => {
-            !assessed.tally.vetoes.is_empty() || (!assessed.tally.met && remembered_seal(case).is_none())
+            is_refused(context)
+                || !assessed.tally.vetoes.is_empty()
+                || (!assessed.tally.met && remembered_seal(case).is_none())
         }
     }
+}
+
+/// Whether no policy is met, whatever votes there are: nothing of it would be signed.
+fn is_refused(context: &Context) -> bool {
+    !context.records && !context.assumed
 }
 
 /// All that is known of the candidate's approval.
@@ -118,8 +128,10 @@ pub fn assess(case: &Case, facts: &Facts, context: &Context) -> Assessment {
         Found::None | Found::NotAsked | Found::Unread(_) => (None, false),
     };
     let tally = count(case, candidate, &policy, newest.filter(|_| holds).map(|s| s.sealed_time), context);
-    let due = due(case, candidate, &policy, &tally, &found, holds, context);
-    let (reason, mut verdict) = if let Found::Unread(why) = &found {
+    let due = due(case, candidate, &policy, &tally, &found, holds, context).filter(|_| !is_refused(context));
+    let (reason, mut verdict) = if is_refused(context) {
+        (Approved::AwaitingApprovals, Verdict::failed(GATE, UNSIGNED))
+    } else if let Found::Unread(why) = &found {
         let mut verdict = Verdict::waiting(GATE, For::Registry, why.clone());
         verdict.unread = true;
         (Approved::SealingApprovals, verdict)

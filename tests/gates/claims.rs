@@ -62,6 +62,7 @@ fn a_pasted_verdict_promotes_nothing() {
 #[test]
 fn a_pasted_seal_and_a_pasted_condition_approve_nothing() {
     let mut sim = Sim::shop();
+    sim.records = true;
     sim.kitchen("{approvers: [{issuer: i, subject: ann, username: ann, groups: [platform]}]}");
     sim.order(SHOP, &with(POLICY));
     sim.preparation(SHOP, "p1", 1);
