@@ -225,6 +225,7 @@ fn warnings(
         let hint = "push the same bytes again from a copy, or promote another Preparation; it stays deployed";
         all.push(gone.of(case.what()).hint(hint));
     }
+    all.extend(target_ahead(case, context));
     let before = case.serving.as_ref().and_then(|s| s.status.deployed_vulnerabilities.as_ref());
     if let (Some(before), ServingPlan::Write(state)) = (before, serving)
         && !matches!(decision, Decision::Promote(_))
@@ -236,6 +237,18 @@ fn warnings(
         all.push(Failure::input("vulnerabilities-rose", cause).of(case.what()));
     }
     all
+}
+
+/// What is the target became that by a clock ahead of this run's: it counts from now on.
+fn target_ahead(case: &Case, context: &Context) -> Option<Failure> {
+    let status = &case.serving.as_ref()?.status;
+    let since = status.target_since.filter(|since| *since > context.now.plus(SKEW))?;
+    let cause = format!(
+        "its status says that it became the target at {since}, ahead of this run's clock, {}; it is the target from now on",
+        context.now
+    );
+    let hint = "look at the clock of the machine whose run wrote that";
+    Some(Failure::input("clock-ahead", cause).of(format!("Serving {}", case.order)).hint(hint))
 }
 
 /// The clock is behind what this repository already knows of the Order: nothing that it says of time is right.

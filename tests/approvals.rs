@@ -194,6 +194,32 @@ fn votes_cast_before_it_is_the_target_are_sealed_once_that_is_committed() {
     assert_eq!(sim.deployed(SHOP).as_deref(), Some("p1"));
 }
 
+/// A run whose clock was two years ahead made it the target: that keeps nobody waiting for two years.
+#[test]
+fn a_clock_two_years_ahead_keeps_no_votes_from_being_sealed() {
+    let mut sim = shop(1, "Signed");
+    let right = sim.now;
+    sim.now = time("2028-11-30T09:00:00Z");
+    run(&mut sim);
+    assert_eq!(status(&sim).target_since, Some(sim.now));
+    sim.now = right;
+    vote(&mut sim, "v1", "ann", Ballot::Approve, "p1", at("08:00"));
+    let ahead = |plan: &Plan| {
+        let found: Vec<_> = row(plan).warnings.iter().filter(|w| w.code == "clock-ahead").cloned().collect();
+        found
+    };
+    let plan = run(&mut sim);
+    assert_eq!(row(&plan).seal, None, "nothing is sealed by a time to come");
+    assert!(ahead(&plan)[0].cause.contains("2028-11-30T09:00:00Z"), "{:?}", ahead(&plan));
+    assert_eq!(status(&sim).target_since, Some(right));
+    sim.now = at("09:10");
+    let plan = sim.plan();
+    assert_eq!(row(&plan).seal.as_ref().unwrap().sealed_time, right);
+    assert_eq!(ahead(&plan), []);
+    run(&mut sim);
+    assert_eq!(sim.deployed(SHOP).as_deref(), Some("p1"));
+}
+
 #[test]
 fn nothing_is_sealed_that_is_not_the_target() {
     let mut sim = shop(1, "Signed");

@@ -15,6 +15,7 @@ use crate::model::serving::{
     self, ApprovalStatus, ClusterStatus, Deployed, DeployedVulnerabilities, Queued, ServingStatus,
     VerifiedStatus,
 };
+use crate::model::time::SKEW;
 use crate::model::verdict::{GateName, Verdict};
 use crate::resolve::observe::{self, Health};
 use crate::resolve::{Case, PINNED, history};
@@ -129,7 +130,8 @@ fn target(
     new.target_since = match &target {
         None => None,
         Some(name) if old.target_preparation_name.as_ref() == Some(name) => {
-            old.target_since.or(Some(context.now))
+            // One that a clock ahead of the real one wrote would keep its votes from being sealed until then.
+            old.target_since.filter(|since| *since <= context.now.plus(SKEW)).or(Some(context.now))
         }
         Some(_) => Some(context.now),
     };
