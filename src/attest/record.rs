@@ -183,6 +183,9 @@ pub struct Previous {
     pub preparation: PreparationName,
     /// Its artifact.
     pub digest: Digest,
+    /// Since when it was healthy, where it was and had not ended; absent in records of older builds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_healthy_time: Option<Time>,
     /// When it was last seen healthy, where it was and had not ended: how long it soaked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub healthy_until: Option<Time>,

@@ -70,6 +70,8 @@ struct Named<N> {
 #[serde(rename_all = "camelCase")]
 struct Previous {
     digest: Digest,
+    /// Absent in records of older builds.
+    first_healthy_time: Option<Time>,
     healthy_until: Option<Time>,
 }
 
@@ -213,6 +215,19 @@ fn signed(
         let Some(before) = before else {
             return Err(format!("the record of the next promotion does not say that it ended at {ended}"));
         };
+        if let Some(since) = proven.run.first_healthy {
+            // The run that signed it writes until when for everything healthy that it supersedes.
+            if before.healthy_until.is_none() {
+                return Err(format!(
+                    "the record of the next promotion does not say that it was healthy when it ended at {ended}"
+                ));
+            }
+            if let Some(signed) = before.first_healthy_time.filter(|signed| *signed != since) {
+                return Err(format!(
+                    "the record of the next promotion says that what ended at {ended} was healthy since {signed}, not since {since}"
+                ));
+            }
+        }
         // How long it was seen healthy is the record's word, not history's.
         proven.run.healthy_until = before.healthy_until;
         proven.evidence.push(reference(order, proof));

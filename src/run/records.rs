@@ -169,6 +169,7 @@ fn promotion(row: &Row, case: &Case, at: Time) -> Option<Record> {
         previous: promotion.previous.as_ref().map(|(preparation, digest)| Previous {
             preparation: preparation.clone(),
             digest: *digest,
+            first_healthy_time: superseded(row).and_then(|entry| entry.first_healthy_time),
             healthy_until: superseded(row).and_then(|entry| entry.healthy_until),
         }),
         promoted_time: at,

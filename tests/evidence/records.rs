@@ -64,6 +64,7 @@ pub fn promotion() -> Record {
         previous: Some(Previous {
             preparation: PreparationName::parse("podinfo-1").unwrap(),
             digest: Digest::of(b"before"),
+            first_healthy_time: Some(time("2026-11-30T01:00:00Z")),
             healthy_until: Some(time("2026-11-30T01:59:00Z")),
         }),
         promoted_time: time("2026-11-30T02:00:00Z"),

@@ -179,6 +179,63 @@ fn a_degraded_end_that_was_rewritten_as_superseded_is_on_the_artifact() {
     assert_eq!(sim.deployed(SHOP), None);
 }
 
+/// The same where no registry took the record of its Degraded end: what superseded it does not say that it was
+/// healthy until then, nor since when somebody rewrote it to have been.
+#[test]
+fn a_degraded_end_that_was_rewritten_as_superseded_passes_nothing_without_a_registry() {
+    for recovers in [false, true] {
+        let mut sim = chain("");
+        sim.records = true;
+        sim.order(SHOP, "{environment: production, promotion: {mode: Manual, upstream: [{order: staging/podinfo, soak: 1h}]}}");
+        same_artifact(&mut sim, "p1", 1);
+        sim.run();
+        sim.now = at("09:20");
+        Argo::healthy_since(at("09:10")).look(&mut sim, &[STAGING]);
+        sim.run();
+        // What was signed then is in git's history for whoever looks for it.
+        sim.sign_history(STAGING);
+        let healthy = sim.serving(STAGING).unwrap().status.history[0].clone();
+        sim.now = at("10:15");
+        Argo::degraded_since(at("10:15")).look(&mut sim, &[STAGING]);
+        sim.run();
+        sim.now = at("10:50");
+        if recovers {
+            Argo::healthy_since(at("10:40")).look(&mut sim, &[STAGING]);
+            sim.run();
+        }
+        sim.now = at("11:00");
+        sim.preparation(STAGING, "p2", 2);
+        sim.run();
+        assert_eq!(sim.deployed(STAGING).as_deref(), Some("p2"));
+        sim.sign_history(STAGING);
+
+        let mut serving = (*sim.serving(STAGING).unwrap()).clone();
+        let history = &mut serving.status.history;
+        assert_eq!(history.len(), if recovers { 3 } else { 2 });
+        let promotion_record = history[1].promotion_record;
+        history.truncate(1);
+        history.push(expedite::model::serving::HistoryEntry {
+            ended_time: Some(history[0].promoted_time),
+            ended_reason: Some(Ended::Superseded),
+            healthy_until: Some(at("10:59")),
+            promotion_record,
+            ..healthy
+        });
+        sim.put_serving(&order(STAGING), serving);
+        sim.promote(SHOP, "p1");
+        let plan = sim.run();
+        let verdict = gate(&plan, SHOP, GateName::Upstream);
+        assert_eq!(verdict.outcome, Outcome::Waiting(For::Evidence), "{}", verdict.message);
+        let why = if recovers {
+            "was healthy since 2026-11-30T10:40:00Z"
+        } else {
+            "does not say that it was healthy"
+        };
+        assert!(verdict.message.contains(why), "{}", verdict.message);
+        assert_eq!(sim.deployed(SHOP), None);
+    }
+}
+
 fn unread_records() -> ArtifactFacts {
     let unread = Unread {
         reason: Verified::RegistryUnreachable,

@@ -339,7 +339,10 @@ impl Sim {
             let before = history[at + 1..].iter().find(|e| e.promoted_time != entry.promoted_time);
             let before = before.map(|e| match e.healthy_until {
                 Some(until) if e.ended_time == Some(entry.promoted_time) => {
-                    json!({"preparation": e.preparation_name, "digest": e.digest, "healthyUntil": until})
+                    json!({
+                        "preparation": e.preparation_name, "digest": e.digest,
+                        "firstHealthyTime": e.first_healthy_time, "healthyUntil": until,
+                    })
                 }
                 _ => json!({"preparation": e.preparation_name, "digest": e.digest}),
             });
