@@ -19,7 +19,7 @@ pub mod verification;
 use crate::error::Failure;
 use crate::gates::{self, Context};
 use crate::model::evidence::Facts;
-use crate::model::id::{ClusterName, OrderRef};
+use crate::model::id::{ClusterName, OrderRef, PreparationName};
 use crate::model::order::Mode;
 use crate::model::plan::{Decision, Plan, Promotion, Row, ServingPlan, ServingState};
 use crate::model::scope::Scope;
@@ -280,18 +280,20 @@ fn decision(case: &Case, verdicts: &[Verdict], context: &Context) -> Decision {
         Some(_) if !verdicts.iter().all(Verdict::is_passed) || verdicts.is_empty() => Decision::Hold,
         Some(candidate) => Decision::Promote(Promotion {
             previous: case.deployed.as_ref().map(|d| (d.preparation.clone(), d.artifact.digest)),
-            requested_by: requested_by(case),
+            requested_by: requested_by(case, &candidate.name),
             rollback: case.ran_before(&candidate.artifact),
         }),
     }
 }
 
-/// Who asked: under Automatic nobody; else whom the Serving names, a claim.
-fn requested_by(case: &Case) -> RequestedBy {
+/// Who asked: under Automatic nobody; else whom the Serving names, a claim. No commit is named, and no key: the
+/// commit that a verb makes cannot name itself, and the depth of a clone may not reach it.
+fn requested_by(case: &Case, candidate: &PreparationName) -> RequestedBy {
     let asked = case.serving.as_ref().and_then(|s| s.spec.requested.as_ref());
     let name = match (case.mode, asked) {
         (Mode::Automatic, _) => "automatic".to_owned(),
-        (Mode::Manual, Some(requested)) => requested.name.clone(),
+        (Mode::Manual, Some(requested)) if requested.asked_for(candidate) => requested.name.clone(),
+        (Mode::Manual, Some(_)) => "unknown (the Serving was edited by hand)".to_owned(),
         (Mode::Manual, None) => "unknown".to_owned(),
     };
     RequestedBy { name, commit: None, signed_by: "unsigned".into() }

@@ -93,3 +93,33 @@ fn rollback_without_a_name_takes_the_newest_that_was_healthy() {
     sim.gitops.servings.get_mut(&reference).unwrap().serving = Ok(std::sync::Arc::new(serving));
     assert_eq!(ask(&sim, "shop/podinfo", &Wish::Rollback(None)).unwrap(), Intent::Ask(preparation("p1")));
 }
+
+/// Who asked for p1 did not ask for p2, which somebody wrote over it: nobody is known to have, until a verb asks.
+#[test]
+fn what_was_written_over_a_request_is_nobodys_request() {
+    let over = |name: &str, older: bool| {
+        let mut sim = shop();
+        sim.promote("shop/podinfo", "p1");
+        let mut serving = (*sim.serving("shop/podinfo").unwrap()).clone();
+        serving.spec.preparation_name = Some(preparation(name));
+        if older {
+            serving.spec.requested.as_mut().unwrap().preparation_name = None;
+        }
+        sim.put_serving(&order("shop/podinfo"), serving);
+        sim
+    };
+    let by = |mut sim: Sim| {
+        sim.run();
+        let history = sim.serving("shop/podinfo").unwrap().status.history.clone();
+        history[0].requested_by.clone().unwrap()
+    };
+    assert_eq!(by(over("p1", false)).name, "ann");
+    assert_eq!(by(over("p2", false)).name, "unknown (the Serving was edited by hand)");
+    assert_eq!(by(over("p2", true)).name, "ann", "an older build did not say for what");
+    assert_eq!(by(over("p2", false)).signed_by, "unsigned");
+    // Asking for what stands there already is a request like any other.
+    let already = Intent::Already(Some(preparation("p1")));
+    assert_eq!(ask(&over("p1", false), "shop/podinfo", &promote("p1")).unwrap(), already);
+    let asked = ask(&over("p2", false), "shop/podinfo", &promote("p2")).unwrap();
+    assert_eq!(asked, Intent::Ask(preparation("p2")));
+}

@@ -387,6 +387,7 @@ fn intent_is_edited_and_nothing_else() {
         name: "Ann: <ann>".into(),
         time: time("2026-11-30T00:00:00Z"),
         verb: verb.into(),
+        preparation_name: None,
     };
     let path = "servings/shop/podinfo.yaml";
     let old = old();
@@ -438,8 +439,12 @@ fn intent_is_edited_and_nothing_else() {
 
 #[test]
 fn what_cannot_be_edited_in_place_is_refused_by_line() {
-    let requested =
-        Requested { name: "Ann".into(), time: time("2026-11-30T00:00:00Z"), verb: "promote".into() };
+    let requested = Requested {
+        name: "Ann".into(),
+        time: time("2026-11-30T00:00:00Z"),
+        verb: "promote".into(),
+        preparation_name: Some(name("b")),
+    };
     for (text, line, why) in [
         ("spec: {orderName: a, preparationName: b}\n", 1, "block style"),
         ("{spec: {orderName: a, preparationName: b}}\n", 1, "block style"),

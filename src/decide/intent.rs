@@ -87,8 +87,11 @@ pub fn intent(case: &Case, wish: &Wish, world: &World) -> Result<Intent, Failure
 }
 
 fn asked(case: &Case, name: &PreparationName) -> Intent {
-    match case.serving.as_ref().and_then(|s| s.spec.preparation_name.as_ref()) {
-        Some(before) if before == name => Intent::Already(Some(name.clone())),
+    let spec = case.serving.as_ref().map(|s| &s.spec);
+    // Written by hand, it is there, and nobody asked for it yet.
+    let by_hand = spec.is_some_and(|s| s.requested.as_ref().is_some_and(|r| !r.asked_for(name)));
+    match spec.and_then(|s| s.preparation_name.as_ref()) {
+        Some(before) if before == name && !by_hand => Intent::Already(Some(name.clone())),
         Some(_) | None => Intent::Ask(name.clone()),
     }
 }

@@ -69,6 +69,18 @@ pub struct Requested {
     /// `promote`, `rollback` or `withdraw`.
     #[serde(default)]
     pub verb: String,
+    /// What was asked for: where `preparationName` is another, nobody is known to have asked for that. Absent
+    /// where an older build wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preparation_name: Option<PreparationName>,
+}
+
+impl Requested {
+    /// Whether this is who asked for `name`, as far as it says: an older build did not say for what.
+    #[must_use]
+    pub fn asked_for(&self, name: &PreparationName) -> bool {
+        self.preparation_name.as_ref().is_none_or(|asked| asked == name)
+    }
 }
 
 /// `Serving.status` (`promotion.md`).

@@ -55,14 +55,18 @@ pub fn intend(
             judged.push((case, wish, intent(case, wish, &world)?));
         }
         let changes = |at: Time| {
-            let requested = |wish: &Wish| Requested {
+            let requested = |wish: &Wish, intent: &Intent| Requested {
                 name: asking.requester.to_string(),
                 time: at,
                 verb: wish.verb().to_owned(),
+                preparation_name: match intent {
+                    Intent::Ask(name) => Some(name.clone()),
+                    Intent::Remove | Intent::Already(_) => None,
+                },
             };
             let mut changes = BTreeMap::new();
             for (case, wish, intent) in &judged {
-                if let Some(change) = change(case, &gitops, &requested(wish), intent, setup)? {
+                if let Some(change) = change(case, &gitops, &requested(wish, intent), intent, setup)? {
                     changes.insert(serving_path(&case.order), change);
                 }
             }

@@ -297,7 +297,7 @@ fn comments_and_order_of_a_persons_spec_are_kept() {
     let (head, status) = text.split_at(text.find("status:").unwrap());
     let name = head.lines().find(|l| l.trim_start().starts_with("preparationName:")).unwrap().to_owned();
     // Comments above, beside and below, another order of keys, another indentation of values.
-    let ours = head.replace(&format!("{name}\n"), "");
+    let ours = head.replacen(&format!("{name}\n"), "", 1);
     let ours = ours.replace(
         "  orderName:",
         &format!("  # asked for by the shop\n{name}   # see ticket 7\n  orderName:"),

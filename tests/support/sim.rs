@@ -181,7 +181,12 @@ impl Sim {
     /// What the promote verb writes: the intent, and nothing else.
     pub fn promote(&mut self, of: &str, name: &str) {
         let reference = order(of);
-        let requested = Some(Requested { name: "ann".into(), time: self.now, verb: "promote".into() });
+        let requested = Some(Requested {
+            name: "ann".into(),
+            time: self.now,
+            verb: "promote".into(),
+            preparation_name: Some(preparation(name)),
+        });
         let spec = ServingSpec {
             order_name: reference.name.clone(),
             preparation_name: Some(preparation(name)),
