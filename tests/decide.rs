@@ -171,6 +171,25 @@ fn automatic_never_takes_what_ran_before_or_is_older() {
     assert_eq!(sim.deployed("shop/podinfo").as_deref(), Some("p2"));
 }
 
+/// What is deployed is not Ready any more: an older one that never ran here is the newest Ready one.
+#[test]
+fn automatic_never_goes_back_when_what_is_deployed_is_no_longer_ready() {
+    let mut sim = shop(MANUAL);
+    for (name, minute) in [("p2", 2), ("p3", 3)] {
+        sim.preparation("shop/podinfo", name, minute);
+    }
+    sim.promote("shop/podinfo", "p3");
+    sim.run();
+    sim.order("shop/podinfo", AUTOMATIC);
+    let key = (order("shop/podinfo").namespace, preparation("p3"));
+    let mut object = (*sim.world.preparations[&key].object).clone();
+    object.status = serde_yaml::from_str("{conditions: [{type: Ready, status: \"False\"}]}").unwrap();
+    sim.world.preparations.insert(key, loaded(object, "preparations.yaml"));
+    let plan = sim.run();
+    assert_eq!(row(&plan).decision, Decision::Keep);
+    assert_eq!(sim.deployed("shop/podinfo").as_deref(), Some("p3"));
+}
+
 /// The object of what is deployed is gone: the next one must be known to be newer.
 #[test]
 fn automatic_never_goes_back_when_what_is_deployed_left_its_folder() {
