@@ -257,6 +257,12 @@ fn decide_on(
             continue;
         }
         plan.problems.extend(unusable(&ring, &world));
+        plan.notices.extend(records::gone(&gitops).map(|(order, path)| {
+            Failure::input("record-gone", "this record is gone, and the Serving's history names it")
+                .of(format!("Order {order}"))
+                .at(crate::error::At::file(path))
+                .hint(records::BRING_BACK)
+        }));
         problems::refine(&mut plan, &|file| read_named(setup, &snapshot, file));
         let signer = setup.signer.filter(|_| setup.records && !looking);
         let rendered = draft(setup, &mut plan, &cases, &gitops, &snapshot, signer, &unwritable)?;

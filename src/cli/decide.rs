@@ -49,7 +49,7 @@ pub struct Run {
     /// Write nothing: the same as plan
     #[arg(long)]
     pub dry_run: bool,
-    /// Exit with 5 when files of ours were edited by hand, or others stand in our folders
+    /// Exit with 5 when files of ours were edited or removed by hand, or others stand in our folders
     #[arg(long)]
     pub check: bool,
     /// Remove up to N Applications, once

@@ -1,7 +1,7 @@
 //! What a finished plan says about itself: which files belong to a row, what stops a run, and where exactly
 //! a message's field is written.
 
-use super::Decided;
+use super::{Decided, records};
 use crate::error::{At, Failure, Kind};
 use crate::files::Change;
 use crate::git::Repository;
@@ -53,11 +53,13 @@ pub fn stopped(decided: &Decided, check: bool) -> Option<Failure> {
     if check { not_as_written(decided) } else { None }
 }
 
-/// What `--check` says no to: files of ours that were edited by hand, and Applications of others in our folder.
+/// What `--check` says no to: files of ours that were edited by hand, records that somebody removed, and
+/// Applications of others in our folder.
 #[must_use]
 pub fn not_as_written(decided: &Decided) -> Option<Failure> {
     let edited: Vec<&str> = decided.rendered.drift.iter().map(|edit| edit.path.as_str()).collect();
     let foreign: Vec<&str> = foreign(decided).collect();
+    let gone: Vec<String> = records::gone(&decided.gitops).map(|(_, path)| path).collect();
     let mut said = Vec::new();
     if !edited.is_empty() {
         said.push(format!("edited by hand: {}", edited.join(", ")));
@@ -65,12 +67,18 @@ pub fn not_as_written(decided: &Decided) -> Option<Failure> {
     if !foreign.is_empty() {
         said.push(format!("not ours: {}", foreign.join(", ")));
     }
+    if !gone.is_empty() {
+        said.push(format!("gone: {}", gone.join(", ")));
+    }
     if said.is_empty() {
         return None;
     }
     let mut failure = Failure::new(Kind::SaysNo, "hand-edits", said.join("; "));
     if let ([one], []) | ([], [one]) = (&edited[..], &foreign[..]) {
         failure = failure.at(At::file(*one));
+    }
+    if !gone.is_empty() {
+        failure = failure.hint(records::BRING_BACK);
     }
     if !edited.is_empty() {
         failure = failure.hint("revert the edit, or run without --check to restore the files");

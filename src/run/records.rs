@@ -152,6 +152,21 @@ fn of_row(
     Ok(changes)
 }
 
+/// What to do about [`gone`].
+pub const BRING_BACK: &str =
+    "bring it back from the commit before it was removed; the artifact holds a copy, too";
+
+/// Records that Servings name and the repository does not hold any more, by their Order: somebody removed them.
+pub fn gone(gitops: &GitOps) -> impl Iterator<Item = (&OrderRef, String)> {
+    gitops.servings.iter().flat_map(|(order, file)| {
+        let known = gitops.records.get(order);
+        let history = file.serving.as_ref().map_or(&[][..], |serving| &serving.status.history);
+        let named = history.iter().flat_map(|e| [e.promotion_record, e.deployment_record, e.approval_record]);
+        let missing = named.flatten().filter(move |d| known.is_none_or(|known| !known.contains(&d.hex())));
+        missing.map(move |digest| (order, record_path(order, &digest.hex())))
+    })
+}
+
 fn promotion(row: &Row, case: &Case, at: Time) -> Option<Record> {
     let Decision::Promote(promotion) = &row.decision else { return None };
     let candidate = row.candidate.as_ref()?;

@@ -454,3 +454,28 @@ fn what_no_trusted_key_signed_is_attached_nowhere() {
     assert_eq!(attached(&place), before);
     assert_eq!(head(&place), by_hand);
 }
+
+/// What somebody removed is told by every run, and a check says no; the state that it proves goes on.
+#[test]
+fn a_record_that_was_removed_is_told_and_a_check_says_no() {
+    let place = Place::with_shop();
+    run(&place).ok();
+    let record =
+        committed(&place).into_keys().find(|path| path.starts_with("records/shop-dev/catalog/")).unwrap();
+    place.git(&["clone", "-q", "shop.git", "theirs"]);
+    place.git(&["-C", "theirs", "rm", "-q", &record]);
+    place.git(&["-C", "theirs", "commit", "-qm", "Tidy"]);
+    place.git(&["-C", "theirs", "push", "-q"]);
+    let said = run(&place);
+    said.ok();
+    let wanted = format!("warning: {record}: Order shop-dev/catalog: this record is gone");
+    assert!(said.stderr.contains(&wanted), "{}", said.stderr);
+    let check = verb(&place, &["run", "--check"]);
+    check.exits(5);
+    assert!(check.stderr.contains(&format!("gone: {record}")), "{}", check.stderr);
+    place.git(&["-C", "theirs", "revert", "--no-edit", "HEAD"]);
+    place.git(&["-C", "theirs", "push", "-q"]);
+    let check = verb(&place, &["run", "--check"]);
+    check.ok();
+    assert!(!check.stderr.contains("is gone"), "{}", check.stderr);
+}
