@@ -126,16 +126,17 @@ fn ask(
     let asked = intents.iter().any(|(_, intent)| !matches!(intent, Intent::Already(_)));
     match (commit, propose) {
         (Some(id), None) => output.note(&format!(
-            "committed {id} to {}; the next run promotes what passes its gates",
-            opened.place()
+            "committed {id} to {}; {}",
+            opened.place(),
+            then(orders)
         )),
         (Some(id), Some(branch)) => {
             output.note(&format!("committed {id} to {} {branch}", opened.repository.name()));
-            open_it(branch, opened, output);
+            open_it(branch, then(orders), opened, output);
         }
         (None, Some(branch)) if asked => {
             output.note(&format!("nothing was written: {branch} proposes this already"));
-            open_it(branch, opened, output);
+            open_it(branch, then(orders), opened, output);
         }
         (None, _) => output.note("nothing was written"),
     }
@@ -143,15 +144,21 @@ fn ask(
 }
 
 /// How the proposal becomes intent.
-fn open_it(branch: &str, opened: &Opened, output: &mut Output) {
+fn open_it(branch: &str, then: &str, opened: &Opened, output: &mut Output) {
     match pull_request::url(opened.repository.written_at(), &opened.branch, branch) {
         Some(url) => output.result(&format!("open the pull request: {url}\n")),
         None => output.note(&format!("open a pull request from {branch} into {}", opened.branch)),
     }
-    output.note(&format!(
-        "once it is merged into {}, the next run promotes what passes its gates",
-        opened.branch
-    ));
+    output.note(&format!("once it is merged into {}, {then}", opened.branch));
+}
+
+/// What comes of it.
+fn then(orders: &[(OrderRef, Wish)]) -> &'static str {
+    if orders.iter().all(|(_, wish)| matches!(wish, Wish::Withdraw)) {
+        "nothing waits any more, and what is deployed stays"
+    } else {
+        "the next run promotes what passes its gates"
+    }
 }
 
 fn told(intent: &Intent) -> String {

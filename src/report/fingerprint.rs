@@ -153,7 +153,7 @@ impl Fingerprint {
             match orders.iter().find(|entry| entry.name == own.name) {
                 Some(entry) if *entry == own => {}
                 Some(entry) if entry.code != own.code => {
-                    out.push(format!("{}: {}; now it {now}", row.order, entry.told()));
+                    out.push(format!("{}: {}; now: {now}", row.order, entry.told()));
                 }
                 Some(entry) => {
                     let differ = entry.parts.iter().zip(own.parts).zip(PARTS);
@@ -161,7 +161,7 @@ impl Fingerprint {
                         differ.filter(|((a, b), _)| *a != b).map(|(_, part)| part).collect();
                     out.push(format!("{}: {} changed; it {now}", row.order, parts.join(", ")));
                 }
-                None => out.push(format!("{}: nothing was to happen; now it {now}", row.order)),
+                None => out.push(format!("{}: nothing was to happen; now: {now}", row.order)),
             }
         }
         for entry in orders {
@@ -170,7 +170,7 @@ impl Fingerprint {
             }
             let told = entry.told();
             out.push(match view.plan.rows.iter().find(|row| name(&row.order) == entry.name) {
-                Some(row) => format!("{}: {told}; now it {}", row.order, headline(view, row)),
+                Some(row) => format!("{}: {told}; now: {}", row.order, headline(view, row)),
                 None => format!("an Order that is not in this plan: {told}"),
             });
         }
@@ -407,7 +407,7 @@ mod tests {
         row(&mut new, "shop/web").verdicts = vec![Verdict::failed(GateName::Checks, "too many")];
         assert_eq!(
             differs(&sample(), &new),
-            ["shop/web: was to be promoted; now it web-2 waits for Checks; keeps web-1"]
+            ["shop/web: was to be promoted; now: web-2 waits for Checks; keeps web-1"]
         );
         let mut new = sample();
         row(&mut new, "shop/web").candidate.as_mut().unwrap().artifact.digest = Digest::of(b"other");
@@ -417,7 +417,7 @@ mod tests {
         assert_eq!(differs(&sample(), &new), ["an Order that is not in this plan: was to be removed"]);
         assert_eq!(
             differs(&new, &sample()),
-            ["shop/gone: nothing was to happen; now it is removed: its Order is gone from ./objects"]
+            ["shop/gone: nothing was to happen; now: is removed: its Order is gone from ./objects"]
         );
         let mut new = sample();
         new.plan.problems.clear();

@@ -49,7 +49,7 @@ fn a_world_that_moved_is_told_apart() {
     // Another commit of somebody's: the promotion is taken back.
     let before = place.read("objects/environments.yaml");
     place.edit("objects/environments.yaml", "  onDelete: Orphan", "  promotion: {freezes: [{from: 2026-01-01T00:00:00Z, to: 2026-12-01T00:00:00Z, reason: year end}]}\n  onDelete: Orphan");
-    refused(&["shop/basket: was to be promoted; now it basket-b49b09790c53 waits for Window"]);
+    refused(&["shop/basket: was to be promoted; now: basket-b49b09790c53 waits for Window"]);
     place.write("objects/environments.yaml", &before);
     place.expedite(&["plan", "--at", AT, "--expect", &expected]).exits(0);
     // A new Preparation changes nothing for a Manual Order, whose promotion stays pinned.
@@ -70,7 +70,7 @@ fn a_world_that_moved_is_told_apart() {
     place.expedite(&["promote", "shop/basket", BASKET]).ok();
     place.expedite(&["plan", "--at", AT, "--expect", &expected]).exits(0);
     place.expedite(&["run", "--at", AT]).ok();
-    refused(&["shop/basket: was to be promoted; now it keeps basket-b49b09790c53"]);
+    refused(&["shop/basket: was to be promoted; now: keeps basket-b49b09790c53"]);
 }
 
 #[test]
