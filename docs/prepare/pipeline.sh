@@ -16,6 +16,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 created=$(TZ=UTC git log -1 --date=format-local:%Y-%m-%dT%H:%M:%SZ --format=%cd)
 commit=$(git rev-parse HEAD)
+# A checkout's URL may carry a token, and what is signed is public.
+source=$(git remote get-url origin | sed -E 's|^(https?://)[^/]*@|\1|')
 
 # pack FOLDER NAME: the same bytes for the same files, so that the same commit is the same digest.
 pack() {
@@ -52,7 +54,7 @@ cat >"$work/provenance.json" <<EOF
      "digest": "sha256:$(sha256sum "$(command -v kubectl)" | cut -d ' ' -f 1)"}},
    "resolvedDependencies": [
      {"uri": "oci://$REGISTRY/bases/${order#*/}", "digest": {"sha256": "${base#sha256:}"}},
-     {"uri": "git+$(git config --get remote.origin.url)", "digest": {"gitCommit": "$commit"}}]},
+     {"uri": "git+$source", "digest": {"gitCommit": "$commit"}}]},
  "runDetails": {
    "builder": {"id": "${BUILDER:-https://example.com/pipeline}"},
    "metadata": {"finishedOn": "$(date -u +%Y-%m-%dT%H:%M:%SZ)"}}}

@@ -6,6 +6,7 @@ use crate::cli::{Ci, Common, Init};
 use crate::cmd::setup::Outside;
 use crate::error::{At, Failure, Kind};
 use crate::git;
+use crate::model::preparation::GitSource;
 use crate::report::Output;
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write as _};
@@ -131,21 +132,9 @@ fn place(path: &str, outside: &Outside) -> Result<Place, Failure> {
             .at(At::file(path))
             .hint("run init in a checkout of it, commit and push"));
     };
-    let origin = around.origin.map(|url| without_user(&url)).filter(|url| is_remote(url));
+    // A URL of a checkout may carry a token; the file that is written from it is committed.
+    let origin = around.origin.map(|url| GitSource::without_user(&url)).filter(|url| is_remote(url));
     Ok(Place { folder: root, branch: around.branch, origin })
-}
-
-/// A URL of a checkout may carry a token; the file that is written from it is committed.
-fn without_user(url: &str) -> String {
-    match url::Url::parse(url) {
-        Ok(mut parsed) if matches!(parsed.scheme(), "http" | "https") => {
-            // Both fail only for URLs that have no host.
-            let _ = parsed.set_username("");
-            let _ = parsed.set_password(None);
-            parsed.to_string()
-        }
-        Ok(_) | Err(_) => url.to_owned(),
-    }
 }
 
 /// Whether another machine can reach it: a scheme, or `user@host:path`.

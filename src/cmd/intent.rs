@@ -125,11 +125,7 @@ fn ask(
     }
     let asked = intents.iter().any(|(_, intent)| !matches!(intent, Intent::Already(_)));
     match (commit, propose) {
-        (Some(id), None) => output.note(&format!(
-            "committed {id} to {}; {}",
-            opened.place(),
-            then(orders)
-        )),
+        (Some(id), None) => output.note(&format!("committed {id} to {}; {}", opened.place(), then(orders))),
         (Some(id), Some(branch)) => {
             output.note(&format!("committed {id} to {} {branch}", opened.repository.name()));
             open_it(branch, then(orders), opened, output);

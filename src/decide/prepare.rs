@@ -158,8 +158,10 @@ fn git(known: &Known<'_>) -> GitSource {
         let uri = uri.strip_prefix("git+").unwrap_or(uri);
         uri.split_once("@refs/").map_or(uri, |(repository, _)| repository).to_owned()
     });
+    let repo = short(SOURCE, REPOSITORY).or(uri.filter(|uri| uri.chars().count() <= REPOSITORY));
     GitSource {
-        repo: short(SOURCE, REPOSITORY).or(uri.filter(|uri| uri.chars().count() <= REPOSITORY)),
+        // A pipeline takes it from its checkout, whose URL may carry a token.
+        repo: repo.as_deref().map(GitSource::without_user),
         commit_hash: short(REVISION, COMMIT).or_else(|| listed.and_then(|m| m.commit.clone())),
         tag: short(VERSION, TAG),
     }
@@ -303,6 +305,31 @@ mod tests {
         assert!(made.git.commit_hash.is_some());
         let (made, _) = prepared(&[(REVISION, "abc".into())], Some(&signed), None).unwrap();
         assert_eq!(made.git.commit_hash.as_deref(), Some("abc"));
+    }
+
+    #[test]
+    fn a_repository_is_named_without_the_token_that_its_url_carries() {
+        let token = "https://gitlab-ci-token:glcbt-64_x@git.example:8443/shop/web.git";
+        let plain = Some("https://git.example:8443/shop/web.git");
+        let mut signed = build(&[]);
+        signed.materials.push(Material {
+            uri: Some(format!("git+{token}@refs/heads/main")),
+            sha256: None,
+            commit: Some("0123456789abcdef0123456789abcdef01234567".into()),
+        });
+        assert_eq!(prepared(&[], Some(&signed), None).unwrap().0.git.repo.as_deref(), plain);
+        assert_eq!(prepared(&[(SOURCE, token.into())], None, None).unwrap().0.git.repo.as_deref(), plain);
+        for (url, expected) in [
+            ("HTTP://t@git.example", "HTTP://git.example"),
+            ("https://a:p@ss@git.example/x", "https://git.example/x"),
+            ("git+https://t@git.example/x", "git+https://git.example/x"),
+            ("https://git.example/@shop/web", "https://git.example/@shop/web"),
+            ("git@git.example:shop/web.git", "git@git.example:shop/web.git"),
+            ("ssh://git@git.example/shop/web.git", "ssh://git@git.example/shop/web.git"),
+            ("../web.git", "../web.git"),
+        ] {
+            assert_eq!(GitSource::without_user(url), expected);
+        }
     }
 
     #[test]

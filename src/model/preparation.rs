@@ -85,6 +85,23 @@ pub struct GitSource {
     pub tag: Option<String>,
 }
 
+impl GitSource {
+    /// A repository's URL without the user and password that one of `http(s)` or `git+http(s)` may carry: there
+    /// they are a token, and what is written from it is committed. Elsewhere, as in `git@host:path`, a user is
+    /// part of the name.
+    #[must_use]
+    pub fn without_user(url: &str) -> String {
+        let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+        let lower = scheme.to_ascii_lowercase();
+        if !matches!(lower.strip_prefix("git+").unwrap_or(&lower), "http" | "https") {
+            return url.to_owned();
+        }
+        let host = &rest[..rest.find(['/', '\\', '?', '#']).unwrap_or(rest.len())];
+        let user = host.rfind('@').map_or(0, |at| at + 1);
+        format!("{scheme}://{}", &rest[user..])
+    }
+}
+
 /// A Preparation that is to be written: an artifact, and what is known of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prepared {

@@ -5,6 +5,8 @@ use crate::crd::Crd;
 use crate::harness::{Place, package};
 use crate::peers::peer;
 use crate::servers::{self, Server};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use clap::Parser as _;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -65,7 +67,9 @@ impl Shop {
         place.write("app/pipeline.sh", script);
         fs::set_permissions(place.path("app/pipeline.sh"), fs::Permissions::from_mode(0o755)).unwrap();
         place.git(&["-C", "app", "init", "-q"]);
-        place.git(&["-C", "app", "remote", "add", "origin", "https://git.shop.example/shop/web.git"]);
+        // As a runner of GitLab checks it out.
+        let origin = "https://gitlab-ci-token:glcbt-secret@git.shop.example/shop/web.git";
+        place.git(&["-C", "app", "remote", "add", "origin", origin]);
         place.git(&["-C", "app", "add", "."]);
         place.git(&["-C", "app", "commit", "-q", "-m", "Paint it blue"]);
     }
@@ -154,6 +158,14 @@ fn the_same_commit_is_the_same_preparation_and_both_stages_have_one_base() {
         let commit = shop.place.git(&["-C", "app", "rev-parse", "HEAD"]);
         assert_eq!(b["spec"]["gitSource"]["commitHash"], commit.trim());
         assert_eq!(b["spec"]["gitSource"]["repo"], "https://git.shop.example/shop/web.git");
+        // Nor is the token in what was signed: `prepare` would have left it out, too.
+        let mut download = shop.place.command(peer("cosign3").unwrap());
+        download.args(["download", "attestation", "--allow-http-registry", &production]);
+        let signed = download.output().unwrap();
+        assert!(signed.status.success(), "{}", String::from_utf8_lossy(&signed.stderr));
+        let statements = statements(&signed.stdout);
+        assert!(statements.contains("git+https://git.shop.example/shop/web.git"), "{statements}");
+        assert!(!statements.contains("glcbt-secret"), "{statements}");
         // Production's artifact is not staging's, whatever it is called.
         shop.expedite(&["prepare", &production, "--order", "shop-staging/web"]).exits(5);
     }
@@ -223,6 +235,19 @@ fn the_workflow_ends_in_an_application() {
     let [file] = &files[..] else { panic!("{files:?}") };
     let application: Value = serde_yaml::from_str(&fs::read_to_string(file).unwrap()).unwrap();
     assert_eq!(application["spec"]["source"]["repoURL"], format!("oci://{}/shop/web", shop.server.address));
+}
+
+/// The statements in envelopes that cosign printed, one a line.
+#[track_caller]
+fn statements(printed: &[u8]) -> String {
+    let lines = printed.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let decoded = lines.map(|line| {
+        let printed: Value = serde_json::from_slice(line).unwrap();
+        let envelope = if printed["dsseEnvelope"].is_object() { &printed["dsseEnvelope"] } else { &printed };
+        let payload = STANDARD.decode(envelope["payload"].as_str().unwrap()).unwrap();
+        String::from_utf8(payload).unwrap()
+    });
+    decoded.collect()
 }
 
 /// Expressions of a workflow replaced by what they are here.
