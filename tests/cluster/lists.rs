@@ -199,6 +199,29 @@ fn kinds_that_a_cluster_does_not_have_are_missed_only_where_they_are_needed() {
 }
 
 #[test]
+fn a_kind_that_is_served_and_not_found_leaves_the_source_incomplete() {
+    for lost in ["approvals", "servings", "preparations"] {
+        let stub = Stub::start(move |request| match request.path.strip_prefix(GROUP) {
+            Some("") => Answer::Json(200, ours()),
+            Some("/orders") => page(&[order("shop", "podinfo")], ""),
+            Some(path) if path[1..] == *lost => Answer::Text(404, "404 page not found".into()),
+            Some(_) => page(&[], ""),
+            None => Answer::Text(404, "404 page not found".into()),
+        });
+        let fetched = fetch_from(&stub, Duration::from_secs(20));
+        assert!(!fetched.servings().undefined, "{lost}");
+        let world = read(&fetched);
+        assert!(!whole(&world), "{lost}");
+        assert_eq!(
+            problems(&world),
+            [format!(
+                "cluster ann: the list of {lost} cannot be read: 404 page not found (HTTP 404) [holds everything]"
+            )]
+        );
+    }
+}
+
+#[test]
 fn applications_that_may_not_be_listed_are_not_taken_as_absent() {
     let stub = Stub::start(|request| match request.path.strip_prefix(GROUP) {
         Some("") => Answer::Json(200, ours()),

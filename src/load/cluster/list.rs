@@ -98,7 +98,11 @@ impl<'c> Lists<'c> {
             match self.pages(&request, selector, &mut items).await {
                 Ok(()) => return Ok(items),
                 Err(Stopped::Expired) if again => again = false,
-                Err(Stopped::Failed(kube::Error::Api(status))) if status.code == 404 && items.is_empty() => {
+                // Where the server says that it serves the kind, "not found" is somebody in between, or a server that
+                // is starting: taken for "not installed", every veto would be gone.
+                Err(Stopped::Failed(kube::Error::Api(status)))
+                    if status.code == 404 && items.is_empty() && self.served.is_none() =>
+                {
                     return Err((items, Missing::Kind));
                 }
                 Err(stopped) => {
