@@ -7,6 +7,7 @@
 mod harness;
 
 use expedite::crd;
+use expedite::load::cluster::told::MEMBERS;
 use expedite::load::folder::Folder;
 use expedite::load::{Input, world};
 use expedite::model::approval::Approval;
@@ -46,6 +47,16 @@ fn the_committed_definitions_are_those_of_the_types() {
     let yaml = files.filter(|f| f.as_ref().unwrap().path().extension().is_some_and(|e| e == "yaml"));
     // Beside them, what lists them for kustomize.
     assert_eq!(yaml.count(), Kind::ALL.len() + usize::from(folder.join("kustomization.yaml").exists()));
+}
+
+/// One that is missing would be told to no cluster, and its change would be no news.
+#[test]
+fn every_member_of_a_servings_status_is_written_to_clusters() {
+    let definition = crd::definition(Kind::Serving);
+    let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties";
+    let defined = definition.pointer(schema).and_then(Value::as_object).unwrap();
+    let defined: BTreeSet<&str> = defined.keys().map(String::as_str).collect();
+    assert_eq!(BTreeSet::from(MEMBERS), defined);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
 /// The members of `Serving.status` that are written; what else stands there is somebody else's.
-const MEMBERS: [&str; 12] = [
+pub const MEMBERS: [&str; 12] = [
     "targetPreparationName",
     "targetSince",
     "observedPreparationName",
