@@ -41,13 +41,18 @@
 //! `Case` is one Order with all that concerns it. A [`model::plan::Plan`] is total: bad input became a row of
 //! it, so that nothing behind it fails on what was checked before it.
 //!
-//! # The two loops
+//! # What is repeated
 //!
-//! Both are bounded and stand in [`run`], nowhere else.
+//! Three things, all bounded and all in [`run`], nowhere else.
 //! - *A seal is due*: [`decide`] asks for it ([`model::plan::SealRequest`]), `run` signs and attaches it, and
 //!   decides again with the new fact. A seal that was made is never asked for twice.
 //! - *The branch moved*: [`commit`] pushes against the head that was decided on and answers `Moved`; `run`
 //!   reads the repository again and decides again, up to `limits.maxTries`.
+//! - *A promotion under `limits.maxPromotions` cannot be written*: `run` looks once without that limit for all that
+//!   cannot be rendered or has no place, and decides a last time without those Orders. The signer's failures count
+//!   through all three.
+//!
+//! Within each, [`decide`] runs again while rendering finds more that taking an Application over would lose.
 //!
 //! Evidence that was read whole is kept between two tries ([`run::Known`]): bytes under a digest do not change.
 //!

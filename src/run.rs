@@ -1,5 +1,6 @@
-//! Calls every stage in order, and owns the two loops that repeat them: votes that were sealed and a branch
-//! that moved are read again and decided again. This is the table of contents; every stage's own file knows the rest.
+//! Calls every stage in order, and owns what repeats them: votes that were sealed and a branch that moved are read
+//! again and decided again, and what was read is decided again, at most twice, where promotions under a limit cannot
+//! be written. This is the table of contents; every stage's own file knows the rest.
 
 pub mod attach;
 pub mod audit;
@@ -40,6 +41,7 @@ use crate::notify::{Outcome as Notified, Teller};
 use crate::render::{self, Rendered};
 use crate::resolve::{self, Case};
 use attach::Attaching;
+use records::Pen;
 use seal::Seals;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -238,24 +240,15 @@ fn decide_on(
     }
     let mut facts = facts(setup, &ring, asks, known);
     facts.records = records::read(gates::record_asks(&cases, &context), &snapshot, &ring);
-    // Promotions that cannot be written take no place under `limits.maxPromotions`: then others are decided on. A
-    // look without that limit, once, finds all that cannot be rendered.
+    let mut pen = setup.signer.filter(|_| setup.records).map(Pen::new);
     let mut unwritable = BTreeMap::new();
-    let (mut looking, mut looked) = (false, false);
-    loop {
+    let mut pass = |limit: Option<usize>, pen: Option<&mut Pen<'_>>, unwritable: &mut Unwritable| {
         let options = Options {
-            max_promotions: setup.options.max_promotions.filter(|_| !looking),
+            max_promotions: limit,
             unwritable: unwritable.keys().cloned().collect(),
             ..setup.options.clone()
         };
-        let mut plan = decide::plan(&cases, &facts, &world, &gitops, &context, &options);
-        // What taking an Application over would lose is known once it is rendered; then its Cluster is held.
-        let losses = render::losses(&plan, &gitops);
-        if losses.keys().any(|path| !gitops.losses.contains_key(path)) {
-            gitops.losses.extend(losses);
-            cases = resolve::cases(&world, &gitops, &setup.argocd_namespace);
-            continue;
-        }
+        let mut plan = settled(setup, &world, &facts, &context, &options, &mut cases, &mut gitops);
         plan.problems.extend(unusable(&ring, &world));
         plan.notices.extend(records::gone(&gitops).map(|(order, path)| {
             Failure::input("record-gone", "this record is gone, and the Serving's history names it")
@@ -264,20 +257,51 @@ fn decide_on(
                 .hint(records::BRING_BACK)
         }));
         problems::refine(&mut plan, &|file| read_named(setup, &snapshot, file));
-        let signer = setup.signer.filter(|_| setup.records && !looking);
-        let rendered = draft(setup, &mut plan, &cases, &gitops, &snapshot, signer, &unwritable)?;
-        let lost = |(order, _): &&(OrderRef, Failure)| {
-            !unwritable.contains_key(order)
-                && plan.row(order).is_some_and(|row| matches!(row.decision, Decision::Promote(_)))
+        let rendered = draft(setup, &mut plan, &cases, &gitops, &snapshot, pen, unwritable)?;
+        let is_lost = |order: &OrderRef| {
+            plan.row(order).is_some_and(|row| matches!(row.decision, Decision::Promote(_)))
         };
-        let lost: Vec<_> = rendered.failures.iter().filter(lost).cloned().collect();
-        if !looking && (lost.is_empty() || setup.options.max_promotions.is_none()) {
-            return Ok(Decided { snapshot, world, gitops, cases, context, facts, plan, rendered, listed });
+        let known = unwritable.len();
+        for (order, failure) in rendered.failures.iter().filter(|(order, _)| is_lost(order)) {
+            unwritable.entry(order.clone()).or_insert_with(|| failure.clone());
         }
-        unwritable.extend(lost);
-        (looking, looked) = (!looked, true);
+        Ok::<_, Failure>((plan, rendered, unwritable.len() > known))
+    };
+    // Promotions that cannot be written take no place under `limits.maxPromotions`: then others are decided on, once.
+    // A look without that limit finds all that cannot be rendered or has no place.
+    let limit = setup.options.max_promotions;
+    let (mut plan, mut rendered, lost) = pass(limit, pen.as_mut(), &mut unwritable)?;
+    if lost && limit.is_some() {
+        pass(None, pen.is_some().then(Pen::dry).as_mut(), &mut unwritable)?;
+        (plan, rendered, _) = pass(limit, pen.as_mut(), &mut unwritable)?;
+    }
+    Ok(Decided { snapshot, world, gitops, cases, context, facts, plan, rendered, listed })
+}
+
+/// Decides until every loss is known that taking Applications over means: that shows once they are rendered, and
+/// then holds their Clusters. Each round but the last finds a file more.
+fn settled(
+    setup: &Setup<'_>,
+    world: &World,
+    facts: &Facts,
+    context: &Context,
+    options: &Options,
+    cases: &mut Vec<Case>,
+    gitops: &mut GitOps,
+) -> Plan {
+    loop {
+        let plan = decide::plan(cases, facts, world, gitops, context, options);
+        let losses = render::losses(&plan, gitops);
+        if losses.keys().all(|path| gitops.losses.contains_key(path)) {
+            return plan;
+        }
+        gitops.losses.extend(losses);
+        *cases = resolve::cases(world, gitops, &setup.argocd_namespace);
     }
 }
+
+/// Orders of which nothing can be written, and why.
+type Unwritable = BTreeMap<OrderRef, Failure>;
 
 /// The files that a plan means, with its records. An Order of which something cannot be signed, rendered or put
 /// where it belongs contributes nothing; nor does one that is `unwritable` already.
@@ -287,11 +311,11 @@ fn draft(
     cases: &[Case],
     gitops: &GitOps,
     snapshot: &Snapshot,
-    signer: Option<&Signer>,
-    unwritable: &BTreeMap<OrderRef, Failure>,
+    pen: Option<&mut Pen<'_>>,
+    unwritable: &Unwritable,
 ) -> Result<Rendered, Failure> {
     let mut failures = unwritable.clone();
-    let records = records::sign_all(plan, cases, gitops, signer, &mut failures);
+    let records = records::sign_all(plan, cases, gitops, pen, &mut failures);
     let mut rendered = render::files(plan, gitops, &setup.argocd_namespace);
     rendered.failures.iter().for_each(|(order, _)| drop(failures.remove(order)));
     for (order, changes) in records {

@@ -64,22 +64,45 @@ pub fn read(
 /// hold a run up once per Order.
 const FAILURES: usize = 5;
 
-/// The signer, and how many signatures failed since one did not.
-struct Pen<'a> {
-    signer: &'a Signer,
+/// The signer, how many signatures failed since one did not, and what it signed: all that is decided on one state
+/// of the repository is signed with one pen.
+pub struct Pen<'a> {
+    signer: Option<&'a Signer>,
     failed: usize,
+    signed: BTreeMap<Artifact, Vec<(Record, Signed)>>,
 }
 
-impl Pen<'_> {
-    fn sign(&mut self, record: &Record, artifact: &Artifact) -> Result<Signed, Failure> {
+impl<'a> Pen<'a> {
+    /// A pen that signed nothing yet.
+    #[must_use]
+    pub fn new(signer: &'a Signer) -> Self {
+        Self { signer: Some(signer), failed: 0, signed: BTreeMap::new() }
+    }
+
+    /// A pen without a signer: its records are empty, for a look at whether there is a place for them.
+    #[must_use]
+    pub fn dry() -> Self {
+        Self { signer: None, failed: 0, signed: BTreeMap::new() }
+    }
+
+    fn sign(&mut self, record: Record, artifact: &Artifact) -> Result<Signed, Failure> {
+        let Some(signer) = self.signer else {
+            return Ok(Signed { digest: Digest::of(&[]), bundle: Vec::new() });
+        };
+        let mut of_it = self.signed.get(artifact).into_iter().flatten();
+        if let Some((_, signed)) = of_it.find(|(known, _)| *known == record) {
+            return Ok(signed.clone());
+        }
         if self.failed >= FAILURES {
             let cause =
                 format!("{FAILURES} signatures in a row failed; the signer is not asked again in this run");
             return Err(Failure::input("signer-failed", cause).hint("mend the signer, and run again"));
         }
-        let signed = sign(record, artifact, self.signer);
+        let signed = sign(&record, artifact, signer);
         self.failed = if signed.is_ok() { 0 } else { self.failed + 1 };
-        signed
+        let signed = signed?;
+        self.signed.entry(artifact.clone()).or_default().push((record, signed.clone()));
+        Ok(signed)
     }
 }
 
@@ -94,18 +117,17 @@ pub fn sign_all(
     plan: &mut Plan,
     cases: &[Case],
     gitops: &GitOps,
-    signer: Option<&Signer>,
+    mut pen: Option<&mut Pen<'_>>,
     failures: &mut BTreeMap<OrderRef, Failure>,
 ) -> RecordFiles {
     let mut files = RecordFiles::new();
-    let mut pen = signer.map(|signer| Pen { signer, failed: 0 });
     for row in &mut plan.rows {
         if failures.contains_key(&row.order) {
             continue;
         }
         // Cases are sorted by Order.
         let Ok(index) = cases.binary_search_by(|c| c.order.cmp(&row.order)) else { continue };
-        match of_row(row, &cases[index], gitops, plan.at, pen.as_mut()) {
+        match of_row(row, &cases[index], gitops, plan.at, pen.as_deref_mut()) {
             Ok(changes) if changes.is_empty() => {}
             Ok(changes) => drop(files.insert(row.order.clone(), changes)),
             Err(failure) => drop(failures.insert(row.order.clone(), failure)),
@@ -125,7 +147,7 @@ fn of_row(
     let mut changes = BTreeMap::new();
     if let Some(pen) = pen {
         if let (Some(record), Some(candidate)) = (promotion(row, case, at), &row.candidate) {
-            let signed = pen.sign(&record, &candidate.artifact)?;
+            let signed = pen.sign(record, &candidate.artifact)?;
             if let ServingPlan::Write(state) = &mut row.serving
                 && let Some(entry) = state.status.history.first_mut()
             {
@@ -263,7 +285,7 @@ fn deployments(
             ended_reason: entry.ended_reason.filter(|_| degraded),
             clusters: running(case, &before.status),
         };
-        let signed = pen.sign(&Record::Deployment(body), &deployed.artifact)?;
+        let signed = pen.sign(Record::Deployment(body), &deployed.artifact)?;
         entry.deployment_record = Some(signed.digest);
         bundles.push((signed.digest, signed.bundle));
     }

@@ -236,6 +236,16 @@ fn a_signer_that_fails_each_time_is_not_asked_for_every_order() {
     assert_eq!(place.read("asked").lines().count(), 5);
     assert!(said.stderr.contains("5 signatures in a row failed"), "{}", said.transcript("run"));
     assert_eq!(head(&place), "");
+    // Under a limit others are decided on instead, once.
+    for (limit, asks) in [(1, 2), (3, 5)] {
+        place.write("asked", "");
+        place.edit("expedite.yaml", "limits: {", &format!("limits: {{maxPromotions: {limit}, "));
+        let said = verb(&place, &["run", "--signer", "sh signer.sh"]);
+        said.exits(1);
+        assert_eq!(place.read("asked").lines().count(), asks, "{}", said.transcript("run"));
+        assert_eq!(tree(&place).keys().filter(|path| !path.starts_with("servings/")).count(), 0);
+        place.edit("expedite.yaml", &format!("maxPromotions: {limit}, "), "");
+    }
 }
 
 #[test]
