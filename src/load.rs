@@ -108,14 +108,9 @@ fn source(reading: &mut Reading, input: &Input<'_>) {
                 Err(unreadable) => whole.lost(reading, input, &unreadable),
             }
         }
-        // What a disk that is full, or a renderer that failed, leaves behind.
-        for (path, _) in files.iter().filter(|(_, bytes)| bytes.is_empty()) {
-            let name = place(input, path);
-            let failure = Failure::input("empty-file", "is an empty file, of 0 bytes")
-                .at(crate::error::At::file(name.clone()))
-                .hint("nothing looks deleted while it is there: write what it should hold, or remove it");
-            reading.problem(failure, Holds::Nothing);
-            whole.not(format!("{name} is an empty file"));
+        // What a disk that is full, or a renderer that failed, leaves behind: no error (B06), and no deletion.
+        if let Some((path, _)) = files.iter().find(|(_, bytes)| bytes.is_empty()) {
+            whole.not(format!("{} is an empty file", place(input, path)));
         }
         for (path, parsed) in on_all_cores(files, |_, bytes| Parsed::of(bytes)) {
             if !file(reading, input, &path, parsed) {

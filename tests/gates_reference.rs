@@ -277,7 +277,7 @@ proptest! {
         }
         // Nothing is left that another run would change.
         let head = format!("{:?}", sim.gitops.servings);
-        run(&mut sim);
+        sim.run();
         prop_assert_eq!(format!("{:?}", sim.gitops.servings), head);
     }
 }

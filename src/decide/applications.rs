@@ -196,7 +196,9 @@ pub fn pin_error(case: &Case, plans: &[ApplicationPlan]) -> Option<Failure> {
     let message = plans.iter().find_map(|plan| match &plan.action {
         ApplicationAction::Hold { reason, message } if reason == PIN_UNPROVEN => {
             let slot = case.slots.iter().find(|slot| slot.path == plan.path)?;
-            let was_there = was_written(case, slot) || pin::remembered(case, slot).is_some();
+            // Where nothing of it is anywhere, there is no deployment that a Cluster could join.
+            let nowhere = case.owned.is_empty();
+            let was_there = nowhere || was_written(case, slot) || pin::remembered(case, slot).is_some();
             was_there.then_some(message)
         }
         ApplicationAction::Hold { .. }

@@ -123,7 +123,7 @@ fn what_is_no_object_is_never_passed_over() {
     let (fetched, _stub) = from_stub(|_| page(&[json!("text"), preparation("shop", "podinfo", 1)], ""));
     let world = read(&fetched);
     assert_eq!(world.preparations.len(), 1);
-    assert!(problems(&world)[0].contains("[holds everything]"), "{:?}", problems(&world));
+    assert!(problems(&world)[0].contains("wanted a mapping, found the text"), "{:?}", problems(&world));
 }
 
 #[test]

@@ -278,3 +278,19 @@ fn a_cluster_that_moved_is_held_whatever_the_serving_says() {
         assert_eq!(applications(&sim), before);
     }
 }
+
+/// Nothing of it is anywhere, and git says that it runs: that is no deployment, and no reason to be quiet.
+#[test]
+fn a_deployment_that_never_was_is_the_orders_error() {
+    let mut sim = signed();
+    sim.gitops.applications.clear();
+    sim.gitops.records.clear();
+    paste(&mut sim, |s| {
+        s.clusters.clear();
+        s.history.truncate(1);
+        s.history[0].promotion_record = None;
+    });
+    let plan = sim.run();
+    assert_eq!(codes(&plan), ["pin-unproven"]);
+    assert_eq!(applications(&sim), Vec::<String>::new());
+}
