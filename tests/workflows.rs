@@ -342,7 +342,6 @@ fn the_action_plans_comments_and_gives_the_fingerprint() {
             ("COMMENT", "true"),
             ("EXPECT", ""),
             ("ARGUMENTS", ""),
-            ("PUSH", ""),
             ("GITHUB_BASE_REF", "main"),
         ];
         all.extend_from_slice(more);
@@ -365,7 +364,7 @@ fn the_action_plans_comments_and_gives_the_fingerprint() {
     let said = bash(&place, script, &inputs(&[("COMMAND", "promote")]));
     said.exits(64);
     assert!(said.stdout.contains("::error::the input command is plan or run"), "{said:?}");
-    // Only what was asked for is pushed.
+    // The settings name a repository of their own: the checkout's is left alone.
     bash(&place, script, &inputs(&[("COMMAND", "run"), ("COMMENT", "false")])).exits(0);
     assert!(place.git(&["-C", "upstream.git", "for-each-ref"]).lines().count() == 1);
 }
@@ -389,6 +388,78 @@ fn gitlabs_preview_comments_and_keeps_the_page() {
     let said = bash(&place, &script, &train);
     assert_eq!(said.status, Some(5), "{said:?}");
     assert!(pulls.comments().iter().all(|comment| comment.body == "gone"), "it makes none");
+}
+
+/// A checkout one commit deep of a bare repository, `upstream.git`, as `work`; the registry and the keys are beside it.
+fn shallow() -> Place {
+    let mut place = Place::with_shop();
+    for (from, to) in [
+        ("  url: ./shop.git", "  #"),
+        ("./registry", "../registry"),
+        ("keys/test-job.key", "../keys/test-job.key"),
+    ] {
+        place.edit("expedite.yaml", from, to);
+    }
+    place.edit("expedite.yaml", "  create: true\n", "");
+    place.git(&["init", "-q", "mine"]);
+    for part in ["objects", "expedite.yaml"] {
+        fs::rename(place.path(part), place.path(&format!("mine/{part}"))).unwrap();
+    }
+    place.git(&["-C", "mine", "add", "-A"]);
+    place.git(&["-C", "mine", "commit", "-q", "-m", "The shop"]);
+    place.git(&["clone", "-q", "--bare", "mine", "upstream.git"]);
+    place.git(&["clone", "-q", "upstream.git", "theirs"]);
+    let url = format!("file://{}", place.path("upstream.git").display());
+    place.git(&["clone", "-q", "--depth", "1", &url, "work"]);
+    let shim = format!("#!/bin/sh\nexec '{}' \"$@\" --at {AT}\n", env!("CARGO_BIN_EXE_expedite"));
+    place.write("runner/expedite", shim);
+    executable(&place.path("runner/expedite"));
+    let folders = format!("{}:{}", place.path("runner").display(), std::env::var("PATH").unwrap());
+    place.set("PATH", &folders);
+    place
+}
+
+/// Runs `script` in the checkout while somebody else pushes: first where there is much to promote, then where there
+/// is nothing.
+#[track_caller]
+fn runs_while_others_push(place: &Place, script: &str, variables: &[(&str, &str)]) {
+    for (note, promotes) in [("first", true), ("second", false)] {
+        let before = place.git(&["-C", "upstream.git", "rev-list", "--count", "main"]);
+        place.git(&["-C", "theirs", "pull", "-q", "--rebase"]);
+        place.write(&format!("theirs/{note}"), note);
+        place.git(&["-C", "theirs", "add", "-A"]);
+        place.git(&["-C", "theirs", "commit", "-q", "-m", note]);
+        place.git(&["-C", "theirs", "push", "-q"]);
+        let mut command = place.command("bash");
+        command.args(["--noprofile", "--norc", "-eo", "pipefail", "-c", script]);
+        command.envs(variables.iter().copied()).current_dir(place.path("work"));
+        let said = place.finish(command);
+        said.exits(0);
+        let tree = place.tree("upstream.git", "main");
+        let has = |start: &str| tree.iter().any(|(path, _)| path.starts_with(start));
+        assert!(has(note) && has("applications/shop/"), "{said:?}");
+        let commits = |count: &str| count.trim().parse::<u32>().unwrap();
+        let after = place.git(&["-C", "upstream.git", "rev-list", "--count", "main"]);
+        assert_eq!(commits(&after) - commits(&before), 1 + u32::from(promotes), "{said:?}");
+    }
+}
+
+#[test]
+fn a_run_in_ci_pushes_by_itself_also_where_somebody_was_faster() {
+    let [workflow, _] = of_github("main").try_into().unwrap_or_else(|_| panic!());
+    let step = workflow.steps().into_iter().find(|step| step["name"] == "Run").unwrap();
+    let given =
+        step["env"].as_object().unwrap().iter().map(|(name, value)| (name.as_str(), value.as_str().unwrap()));
+    let given: Vec<_> = given.filter(|(_, value)| !value.contains("${{")).collect();
+    runs_while_others_push(&shallow(), workflow.script("Run"), &given);
+
+    let gitlab = of_gitlab();
+    let lines = gitlab.yaml["expedite-run"]["script"].as_array().unwrap();
+    let script: String = lines.iter().map(|line| format!("{}\n", line.as_str().unwrap())).collect();
+    let place = shallow();
+    // Its runner checks out a commit, and no branch.
+    place.git(&["-C", "work", "checkout", "-q", "--detach"]);
+    runs_while_others_push(&place, &script, &[]);
 }
 
 #[test]
