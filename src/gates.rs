@@ -24,7 +24,7 @@ pub mod vulnerabilities;
 pub mod window;
 
 use crate::model::evidence::{ArtifactFacts, Ask, Claim, Facts, RecordAsk};
-use crate::model::id::{Artifact, Digest, OrderName};
+use crate::model::id::{Artifact, Digest, OrderName, OrderRef};
 use crate::model::kitchen::KitchenSpec;
 use crate::model::time::{Span, Time};
 use crate::model::verdict::{GateName, Verdict};
@@ -157,6 +157,13 @@ pub fn record_asks(cases: &[Case], context: &Context) -> BTreeSet<RecordAsk> {
         }
     }
     all
+}
+
+/// Orders whose pin has to be proven: of these every record that the repository holds is read, because history may
+/// have been cut.
+#[must_use]
+pub fn pins_to_prove<'a>(cases: &'a [Case], context: &Context) -> Vec<&'a OrderRef> {
+    cases.iter().filter(|case| pin::ask(case, context).is_some()).map(|case| &case.order).collect()
 }
 
 /// What is deployed, looked at again: whether it is still there, and what scanners found since.

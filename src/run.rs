@@ -240,6 +240,7 @@ fn decide_on(
     }
     let mut facts = facts(setup, &ring, asks, known);
     facts.records = records::read(gates::record_asks(&cases, &context), &snapshot, &ring);
+    facts.records.extend(records::proven(gates::pins_to_prove(&cases, &context), &gitops, &snapshot, &ring));
     let mut pen = setup.signer.filter(|_| setup.records).map(Pen::new);
     let mut unwritable = BTreeMap::new();
     let mut pass = |limit: Option<usize>, pen: Option<&mut Pen<'_>>, unwritable: &mut Unwritable| {

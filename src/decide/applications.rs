@@ -165,7 +165,15 @@ fn kept(case: &Case, facts: &Facts, context: &Context) -> Vec<ApplicationPlan> {
                     Word::Good if entry.is_some_and(|e| e.reason == PINNED) => {
                         pinned(case, place, slot, deployed, context)
                     }
-                    Word::Good | Word::Joins => joining(case, place, slot, deployed, facts, context),
+                    Word::Proven(base) if entry.is_some_and(|e| e.reason == PINNED) => {
+                        match ready::not_admitted_again(case, place, deployed, base, context).as_slice() {
+                            [] => pinned(case, place, slot, deployed, context),
+                            bad => hold(PIN_UNPROVEN, not_let_in(deployed, bad)),
+                        }
+                    }
+                    Word::Good | Word::Proven(_) | Word::Joins => {
+                        joining(case, place, slot, deployed, facts, context)
+                    }
                 },
             });
             of_slot(slot, action)
@@ -187,6 +195,14 @@ fn unproven(case: &Case, why: &str) -> String {
     let what = case.deployed.as_ref().map(|d| format!("{} ({})", d.preparation, d.artifact.digest.short()));
     let what = what.unwrap_or_default();
     format!("its status says that {what} is deployed, and that is not proven: {why}")
+}
+
+fn not_let_in(deployed: &DeployedNow, bad: &[String]) -> String {
+    let (preparation, digest) = (&deployed.preparation, deployed.artifact.digest.short());
+    format!(
+        "its status says that {preparation} ({digest}) is deployed, git does not hold that, and it is not let in again: {}",
+        bad.join("; ")
+    )
 }
 
 /// The Order's error where the Serving says that Applications hold what they do not, and no record proves that

@@ -1,11 +1,13 @@
 //! What a Serving says is deployed: a claim, as all of its status is (`promotion.md`, "Gates").
 //!
 //! Where it only says what git's Applications hold already, rendering it changes nothing, and nobody has to prove
-//! it. Where it would move an Application or make one, the signed record of that promotion must say the same:
-//! else whoever may push could deploy past every gate by writing into a status.
+//! it. Where it would move an Application or make one, the signed record of that promotion must say the same, no
+//! record may be of a later one, and the Kitchen and the Environment must still let it in: else whoever may push could
+//! deploy past every gate by writing into a status.
 
 use super::{Context, proof};
 use crate::model::evidence::{Facts, RecordAsk};
+use crate::model::id::Digest;
 use crate::model::serving::ClusterStatus;
 use crate::resolve::place::normal_server;
 use crate::resolve::slot::Slot;
@@ -61,8 +63,10 @@ pub fn ask(case: &Case, context: &Context) -> Option<RecordAsk> {
 /// What is known of one Cluster's pin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Word {
-    /// It may be rendered.
+    /// It may be rendered: git holds it already, or nobody keeps records.
     Good,
+    /// The promotion is proven, and git's Application holds something else or is gone. What it was rendered from.
+    Proven(Option<Digest>),
     /// The promotion is proven, and went to other Clusters: this one joins.
     Joins,
     /// The promotion is proven, and this Cluster was at another API server then.
@@ -87,10 +91,10 @@ pub fn word(case: &Case, slot: &Slot, facts: &Facts, context: &Context) -> Word 
             Some(server) if normal_server(server) != normal_server(&slot.cluster.server) => {
                 Word::Elsewhere(server.clone())
             }
-            Some(_) | None => Word::Good,
+            Some(_) | None => Word::Proven(promoted.base_digest),
         },
         // It joined later; its file is there, and goes back to what is proven.
-        None if case.owned.contains_key(&slot.path) => Word::Good,
+        None if case.owned.contains_key(&slot.path) => Word::Proven(promoted.base_digest),
         None => Word::Joins,
     }
 }

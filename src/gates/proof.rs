@@ -299,10 +299,13 @@ fn reference(order: &OrderRef, proof: &Proof) -> EvidenceRef {
 pub struct Promoted {
     /// Where it went.
     pub clusters: Vec<PromotedTo>,
+    /// What it was rendered from.
+    pub base_digest: Option<Digest>,
 }
 
 /// Proves what the Serving says is deployed: the newest entry of its history names it, and that entry's signed
-/// promotion record says the same of Order, Environment, Preparation, artifact and target namespace.
+/// promotion record says the same of Order, Environment, Preparation, artifact and target namespace. An older
+/// promotion has its record, too: no signed record in the Order's folder may be of a later one.
 ///
 /// # Errors
 /// Why it is not proven.
@@ -326,6 +329,15 @@ pub fn deployed(case: &Case, facts: &Facts) -> Result<Promoted, String> {
             later.preparation_name, later.promoted_time
         ));
     }
+    if let Some(ended) = newest.ended_reason.filter(|reason| *reason != Ended::Degraded) {
+        return Err(format!("the newest entry of its history says that it ended: {}", ended.as_str()));
+    }
+    if let Some(later) = cut(&case.order, history, newest.promoted_time, facts) {
+        return Err(format!(
+            "its history was cut: a signed record says that {} was promoted later, at {}",
+            later.preparation.name, later.promoted_time
+        ));
+    }
     let (proof, says) = promotion(&case.order, newest, facts)?;
     let subject = proof.statement.as_ref().and_then(|s| s.subject.as_deref());
     let of = subject.map(Artifact::parse).and_then(Result::ok);
@@ -345,7 +357,20 @@ pub fn deployed(case: &Case, facts: &Facts) -> Result<Promoted, String> {
         let signed = says.target_namespace.map_or("no".to_owned(), |n| n.to_string());
         return Err(format!("its signed promotion record names {signed} target namespace"));
     }
-    Ok(Promoted { clusters: says.clusters })
+    Ok(Promoted { clusters: says.clusters, base_digest: says.base_digest })
+}
+
+/// A promotion of this Order that came after the newest of its `history`, by a signed record. One that history
+/// names may be of a runner whose clock was ahead.
+fn cut(order: &OrderRef, history: &[HistoryEntry], newest: Time, facts: &Facts) -> Option<PromotionSays> {
+    let kept = facts.of_order(order).filter_map(|ask| {
+        let (_, says) = read::<PromotionSays>(order, ask.bundle, ask.artifact, PROMOTION, facts).ok()?;
+        let is_named = history.iter().any(|e| e.promotion_record == Some(ask.bundle));
+        let is_later = says.promoted_time > if is_named { newest.plus(SKEW) } else { newest };
+        let is_own = says.order.namespace == order.namespace && says.order.name == order.name;
+        (is_own && is_later).then_some(says)
+    });
+    kept.max_by_key(|says| says.promoted_time)
 }
 
 fn in_git(case: &Case, namespace: &Namespace) -> bool {

@@ -4,12 +4,12 @@
 use super::Context;
 use crate::model::environment::OnDelete;
 use crate::model::evidence::{Claim, Facts};
-use crate::model::id::{Artifact, Digest};
+use crate::model::id::{Artifact, Digest, Namespace};
 use crate::model::kitchen::{KitchenSpec, Rejection};
 use crate::model::plan::Candidate;
 use crate::model::verdict::{EvidenceRef, GateName, Verdict};
-use crate::resolve::Case;
 use crate::resolve::place::{Held, Place};
+use crate::resolve::{Case, DeployedNow};
 use wildmatch::WildMatch;
 
 const GATE: GateName = GateName::Ready;
@@ -65,25 +65,7 @@ fn parameters(case: &Case) -> serde_json::Value {
 }
 
 fn place_faults(case: &Case, candidate: &Candidate, place: &Place, context: &Context) -> Vec<String> {
-    let mut wrong = Vec::new();
-    let own = &case.order.namespace;
-    if !place.allowed_namespaces.is_empty() && !place.allowed_namespaces.contains(own) {
-        wrong.push(format!(
-            "namespace {own} may not deploy to Environment {}; its allowedNamespaces: {}",
-            place.name,
-            list(&place.allowed_namespaces)
-        ));
-    }
-    let target = &candidate.target_namespace;
-    if target.as_str() == context.argocd_namespace {
-        wrong.push(format!("target namespace {target} is Argo CD's own"));
-    } else if target != own && !place.allowed_target_namespaces.contains(target) {
-        wrong.push(format!(
-            "target namespace {target} is not the Preparation's own ({own}), and Environment {} does not admit it; its allowedTargetNamespaces: {}",
-            place.name,
-            list(&place.allowed_target_namespaces)
-        ));
-    }
+    let mut wrong = namespace_faults(&case.order.namespace, &candidate.target_namespace, place, context);
     if place.clusters.is_empty() {
         wrong.push(format!("Environment {} has no Cluster", place.name));
     }
@@ -94,6 +76,27 @@ fn place_faults(case: &Case, candidate: &Candidate, place: &Place, context: &Con
                 cluster.name, place.name
             ));
         }
+    }
+    wrong
+}
+
+fn namespace_faults(own: &Namespace, target: &Namespace, place: &Place, context: &Context) -> Vec<String> {
+    let mut wrong = Vec::new();
+    if !place.allowed_namespaces.is_empty() && !place.allowed_namespaces.contains(own) {
+        wrong.push(format!(
+            "namespace {own} may not deploy to Environment {}; its allowedNamespaces: {}",
+            place.name,
+            list(&place.allowed_namespaces)
+        ));
+    }
+    if target.as_str() == context.argocd_namespace {
+        wrong.push(format!("target namespace {target} is Argo CD's own"));
+    } else if target != own && !place.allowed_target_namespaces.contains(target) {
+        wrong.push(format!(
+            "target namespace {target} is not the Preparation's own ({own}), and Environment {} does not admit it; its allowedTargetNamespaces: {}",
+            place.name,
+            list(&place.allowed_target_namespaces)
+        ));
     }
     wrong
 }
@@ -126,6 +129,22 @@ pub fn not_admitted(
     }
     let is_bad = |digest: &Digest| *digest == artifact.digest || Some(*digest) == base;
     wrong.extend(rejected(kitchen, place, is_bad));
+    wrong
+}
+
+/// Why what was deployed may not be deployed again where git does not hold it any more.
+#[must_use]
+pub fn not_admitted_again(
+    case: &Case,
+    place: &Place,
+    deployed: &DeployedNow,
+    base: Option<Digest>,
+    context: &Context,
+) -> Vec<String> {
+    let kitchen = case.kitchen.as_ref().map(|kitchen| &kitchen.spec);
+    let mut wrong =
+        kitchen.map(|k| not_admitted(&deployed.artifact, base, Some(place), k)).unwrap_or_default();
+    wrong.extend(namespace_faults(&case.order.namespace, &deployed.target_namespace, place, context));
     wrong
 }
 

@@ -315,6 +315,18 @@ pub struct Facts {
     pub warnings: Vec<crate::error::Failure>,
 }
 
+impl Facts {
+    /// The records of one Order that were read.
+    pub fn of_order<'f>(&'f self, order: &OrderRef) -> impl Iterator<Item = &'f RecordAsk> {
+        let least = Digest::from_bytes([0; 32]);
+        let from = RecordAsk { order: order.clone(), bundle: least, artifact: least };
+        self.records.range(from..).map(|(ask, _)| ask).take_while({
+            let order = order.clone();
+            move |ask| ask.order == order
+        })
+    }
+}
+
 /// Whether the Kitchen's keys can be used, per role.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KeyState {

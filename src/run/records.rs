@@ -7,6 +7,7 @@ use crate::attest::record::{
 };
 use crate::attest::sign::{Signed, sign};
 use crate::error::Failure;
+use crate::evidence::envelope;
 use crate::evidence::judge;
 use crate::evidence::keys::KeyRing;
 use crate::files::{Change, Files as _};
@@ -57,6 +58,28 @@ pub fn read(
             };
             (ask, found)
         })
+        .collect()
+}
+
+/// Every record in the folders of these Orders that is proven, for the artifact that it is of itself.
+#[must_use]
+pub fn proven(
+    orders: Vec<&OrderRef>,
+    gitops: &GitOps,
+    snapshot: &Snapshot,
+    ring: &KeyRing,
+) -> BTreeMap<RecordAsk, Evidence<Proof>> {
+    let one = |order: &OrderRef, hex: &String| {
+        let bytes = snapshot.read(&record_path(order, hex)).ok()??;
+        let (artifact, _) = record::subject(&envelope::open_bundle(&bytes, ring).ok()?.payload).ok()?;
+        let proof = judge::record(&bytes, &artifact.digest, ring).ok()?;
+        let ask = RecordAsk { order: order.clone(), bundle: Digest::of(&bytes), artifact: artifact.digest };
+        Some((ask, Evidence::Proven(proof)))
+    };
+    orders
+        .into_iter()
+        .flat_map(|order| gitops.records.get(order).into_iter().flatten().map(move |hex| (order, hex)))
+        .filter_map(|(order, hex)| one(order, hex))
         .collect()
 }
 

@@ -128,6 +128,63 @@ fn a_pasted_pin_changes_no_application() {
     }
 }
 
+/// p1 was promoted once, and its record is as good as ever: only what came after it says that it is over.
+fn cut(s: &mut ServingStatus) {
+    s.history.remove(0);
+    s.history[0].ended_time = None;
+    s.history[0].ended_reason = None;
+    s.observed_preparation_name = Some(preparation("p1"));
+    s.deployed_digest = Some(digest("p1"));
+}
+
+fn pin_error(plan: &Plan) -> String {
+    let errors = &row(plan, SHOP).errors;
+    errors.iter().find(|e| e.code == "pin-unproven").map(|e| e.cause.clone()).unwrap_or_default()
+}
+
+#[test]
+fn a_history_that_was_cut_brings_nothing_back() {
+    let mut sim = signed();
+    let before = applications(&sim);
+    paste(&mut sim, cut);
+    for _ in 0..2 {
+        let plan = sim.run();
+        assert!(pin_error(&plan).contains("p2 was promoted later"), "{:?}", codes(&plan));
+        assert_eq!(applications(&sim), before);
+    }
+    // An end that was left standing says so itself.
+    let mut sim = signed();
+    paste(&mut sim, |s| {
+        let ended = (s.history[1].ended_time, s.history[1].ended_reason);
+        assert!(ended.1.is_some());
+        cut(s);
+        (s.history[0].ended_time, s.history[0].ended_reason) = ended;
+    });
+    let later = digest("p2");
+    sim.signed.retain(|ask, _| ask.artifact != later);
+    let plan = sim.run();
+    assert!(pin_error(&plan).contains("says that it ended: Superseded"), "{}", pin_error(&plan));
+    assert_eq!(applications(&sim), before);
+}
+
+/// Whoever removes the later record as well goes back to nothing that was withdrawn since.
+#[test]
+fn what_is_rejected_comes_back_by_no_record() {
+    let reject = format!("reject: [{{digest: \"{}\", reason: stolen}}]", digest("p1"));
+    for (kitchen, comes_back) in [("{}".to_owned(), true), (format!("{{{reject}}}"), false)] {
+        let mut sim = signed();
+        let before = applications(&sim);
+        sim.kitchen(&kitchen);
+        assert_eq!(codes(&sim.run()), Vec::<&str>::new());
+        paste(&mut sim, cut);
+        let later = digest("p2");
+        sim.signed.retain(|ask, _| ask.artifact != later);
+        let plan = sim.run();
+        assert_eq!(applications(&sim) != before, comes_back, "{:?}", codes(&plan));
+        assert_eq!(pin_error(&plan).contains("stolen"), !comes_back, "{}", pin_error(&plan));
+    }
+}
+
 #[test]
 fn a_promotion_through_all_gates_heals_a_pasted_pin() {
     let mut sim = signed();

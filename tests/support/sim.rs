@@ -263,6 +263,10 @@ impl Sim {
             let found = self.signed.get(&ask).cloned().map_or(Evidence::Missing(nothing), Evidence::Proven);
             facts.records.insert(ask, found);
         }
+        for order in gates::pins_to_prove(&cases, &context) {
+            let kept = self.signed.iter().filter(|(ask, _)| ask.order == *order);
+            facts.records.extend(kept.map(|(ask, proof)| (ask.clone(), Evidence::Proven(proof.clone()))));
+        }
         (cases, facts, context)
     }
 
