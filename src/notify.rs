@@ -7,6 +7,7 @@
 
 pub mod news;
 mod pace;
+mod patience;
 mod send;
 
 use crate::error::{Failure, Kind};
@@ -18,15 +19,14 @@ use crate::model::time::Time;
 use futures::StreamExt as _;
 use news::News;
 use pace::Pace;
+use patience::Patience;
 use send::{Done, Sender};
 use serde_json::Value;
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Servings that are written at once, of one cluster.
 const CONCURRENT: usize = 8;
-
-/// So many failures in a row, and the cluster is left alone until the next run.
-const GIVE_UP: usize = 5;
 
 /// Failures that are told one by one.
 const NAMED: usize = 3;
@@ -110,22 +110,25 @@ impl Teller {
     pub fn tell(&self, runtime: &tokio::runtime::Runtime, tellings: &[Telling]) -> Outcome {
         let mut outcome = Outcome { cluster: self.connection.name.clone(), ..Outcome::default() };
         let sender = &Sender { client: &self.connection.client, pace: Pace::new() };
-        let (mut in_a_row, mut left_alone) = (0, 0);
+        let patience = &RefCell::new(Patience::default());
         let mut failed: Vec<(&OrderRef, String)> = Vec::new();
         let mut unknown: Vec<String> = Vec::new();
         runtime.block_on(async {
-            let all = tellings.iter().map(|telling| async move { (telling, sender.tell(telling).await) });
+            let all = tellings.iter().map(|telling| async move {
+                let tries = patience.borrow_mut().tries(&telling.order);
+                if tries { Some((telling, sender.tell(telling).await)) } else { None }
+            });
             let mut all = futures::stream::iter(all).buffer_unordered(CONCURRENT);
-            let mut seen = 0;
-            while let Some((telling, sent)) = all.next().await {
-                seen += 1;
+            // Those under way are waited for: whatever became of them is said.
+            while let Some(tried) = all.next().await {
+                let Some((telling, sent)) = tried else { continue };
                 let order = &telling.order;
+                patience.borrow_mut().heed(order, &sent.done);
                 outcome.events += sent.events.len();
                 outcome.lines.extend(sent.events.iter().map(|event| format!("{order}: Event {event}")));
                 failed.extend(sent.refused.into_iter().map(|why| (order, why)));
                 match sent.done {
                     Ok(Done::Written { lost }) => {
-                        in_a_row = 0;
                         outcome.statuses += 1;
                         outcome.lines.push(format!("{order}: status written"));
                         unknown.extend(
@@ -138,35 +141,31 @@ impl Teller {
                     Ok(Done::Overtaken) => outcome.lines.push(format!(
                         "{order}: somebody else wrote its status meanwhile; the next run looks again"
                     )),
-                    Err(why) => {
-                        in_a_row += 1;
-                        failed.push((order, why));
-                    }
-                }
-                if in_a_row >= GIVE_UP {
-                    left_alone = tellings.len() - seen;
-                    return;
+                    Err(untold) => failed.push((order, untold.why)),
                 }
             }
         });
         outcome.lines.sort();
         failed.sort();
-        outcome.failures.extend(not_written(&self.connection.name, &failed, left_alone));
+        outcome.failures.extend(not_written(&self.connection.name, &failed, &patience.borrow()));
         outcome.notices.extend(unknown_members(&self.connection.name, &unknown));
         outcome
     }
 }
 
 /// One failure for the whole cluster, however many Servings it is about.
-fn not_written(cluster: &str, failed: &[(&OrderRef, String)], left_alone: usize) -> Option<Failure> {
+fn not_written(cluster: &str, failed: &[(&OrderRef, String)], patience: &Patience<'_>) -> Option<Failure> {
     let (_, first) = failed.first()?;
     let mut parts: Vec<String> =
         failed.iter().take(NAMED).map(|(order, why)| format!("{order}: {why}")).collect();
     if failed.len() > NAMED {
         parts.push(format!("and {} more", failed.len() - NAMED));
     }
-    if left_alone > 0 {
-        parts.push(format!("{left_alone} more were not tried"));
+    parts.extend(patience.skipped.iter().map(|(namespace, skipped)| {
+        format!("{skipped} more in namespace {namespace} were not tried, as it refused those before")
+    }));
+    if patience.left > 0 {
+        parts.push(format!("{} more were not tried", patience.left));
     }
     let cause = format!("Servings were not told what git says: {}", parts.join("; "));
     let failure = Failure::new(Kind::Unread, "status-not-written", cause).of(cluster);

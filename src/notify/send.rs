@@ -30,7 +30,42 @@ pub struct Sent {
     /// Events that the server does not want; the status is written all the same.
     pub refused: Vec<String>,
     /// What became of its status, or why it is not written.
-    pub done: Result<Done, String>,
+    pub done: Result<Done, Untold>,
+}
+
+/// Why a status is not written.
+pub struct Untold {
+    /// In the server's words.
+    pub why: String,
+    /// What else will fail with it.
+    pub about: About,
+}
+
+/// What a failure speaks of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum About {
+    /// The whole cluster: it is not reached, does not know who asks, is full, or broken.
+    Cluster,
+    /// A namespace: rights are given there, and a kind that is not found is found nowhere in it.
+    Namespace,
+    /// This Serving alone.
+    Serving,
+}
+
+impl Untold {
+    fn of(error: &kube::Error) -> Self {
+        let about = match error {
+            kube::Error::Api(status) => match status.code {
+                403 | 404 => About::Namespace,
+                401 | 429 => About::Cluster,
+                400..=499 => About::Serving,
+                _ => About::Cluster,
+            },
+            kube::Error::BuildRequest(_) => About::Serving,
+            _ => About::Cluster,
+        };
+        Self { why: reason(error), about }
+    }
 }
 
 /// What became of a status.
@@ -58,7 +93,9 @@ impl Sender<'_> {
                     sent.refused.push(format!("its Event {}: {}", news.reason, reason(&error)));
                 }
                 Err(error) => {
-                    sent.done = Err(format!("its Event {}: {}", news.reason, reason(&error)));
+                    let untold = Untold::of(&error);
+                    let why = format!("its Event {}: {}", news.reason, untold.why);
+                    sent.done = Err(Untold { why, ..untold });
                     return sent;
                 }
             }
@@ -80,7 +117,7 @@ impl Sender<'_> {
         }
     }
 
-    async fn status(&self, telling: &Telling) -> Result<Done, String> {
+    async fn status(&self, telling: &Telling) -> Result<Done, Untold> {
         let mut told = telling.told.clone();
         for _ in 0..TRIES {
             match self.apply(telling, &told).await {
@@ -90,18 +127,19 @@ impl Sender<'_> {
                     return Ok(Done::Gone);
                 }
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
-                Err(error) => return Err(reason(&error)),
+                Err(error) => return Err(Untold::of(&error)),
             }
             // Somebody wrote to it since it was listed. What they wrote may be newer than what this run knows;
             // where it is not the status, it is nobody's business here.
-            told = match self.look(&telling.order).await.map_err(|error| reason(&error))? {
+            told = match self.look(&telling.order).await.map_err(|error| Untold::of(&error))? {
                 None => return Ok(Done::Gone),
                 Some(now) if now.hash == telling.told.hash => now,
                 Some(now) if now.hash == telling.hash => return Ok(Done::Written { lost: Vec::new() }),
                 Some(_) => return Ok(Done::Overtaken),
             };
         }
-        Err(format!("others wrote to it during each of {TRIES} tries"))
+        let why = format!("others wrote to it during each of {TRIES} tries");
+        Err(Untold { why, about: About::Serving })
     }
 
     /// Applies the whole status, against the version that was listed. Fields of it that another manager took

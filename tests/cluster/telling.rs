@@ -147,7 +147,79 @@ fn a_cluster_where_everything_fails_is_left_alone() {
     let failures = failures(&outcome);
     assert_eq!(failures.len(), 1, "{failures:?}");
     assert!(failures[0].contains("no space left on device (HTTP 500)"), "{failures:?}");
-    assert!(failures[0].ends_with("95 more were not tried"), "{failures:?}");
+    let (tried, left) = counts(&failures[0], " more were not tried");
+    assert!((5..=12).contains(&tried) && tried == stub.seen().len(), "{failures:?}");
+    assert_eq!(tried + left, 100, "{failures:?}");
+}
+
+/// How many failed, and how many were left alone: at the fifth failure up to seven others are under way.
+fn counts(failure: &str, ending: &str) -> (usize, usize) {
+    let number = |part: &str| part.trim().parse::<usize>().unwrap_or_else(|_| panic!("{failure}"));
+    let (before, more) = failure.rsplit_once("; and ").unwrap();
+    assert_eq!(before.matches("(HTTP ").count(), 3, "{failure}");
+    let (more, left) = more.split_once(" more; ").unwrap();
+    (3 + number(more), number(left.strip_suffix(ending).unwrap()))
+}
+
+/// Tells these Orders where the server answers an apply as `refuses` says, or takes it.
+fn refused(orders: &[String], refuses: impl Fn(&str) -> Option<Answer> + Send + Sync + 'static) -> Outcome {
+    let stub = Stub::start(move |request| match request.method.as_str() {
+        "POST" => Answer::Json(201, request.body.clone()),
+        _ => refuses(&request.path).unwrap_or_else(|| applied(request)),
+    });
+    let tellings: Vec<Telling> = orders
+        .iter()
+        .map(|order| {
+            let (namespace, name) = order.split_once('/').unwrap();
+            let mut serving = listed(name, "1", Value::Null);
+            serving["metadata"]["namespace"] = namespace.into();
+            let (order, told) = Told::of(&serving).unwrap();
+            notify::telling(&order, &told, None, &promoted(), Time::parse(NOW).unwrap()).unwrap()
+        })
+        .collect();
+    let runtime = runtime();
+    teller(&stub, &runtime).tell(&runtime, &tellings)
+}
+
+#[test]
+fn a_namespace_that_refuses_keeps_no_other_from_being_told() {
+    let forbidden = |path: &str| {
+        path.contains("/namespaces/a/").then(|| failure(403, "Forbidden", "servings/status is forbidden"))
+    };
+    for count in [6, 40] {
+        let mut orders: Vec<String> = (0..count).map(|n| format!("a/podinfo-{n:02}")).collect();
+        orders.push("b/podinfo".into());
+        let outcome = refused(&orders, forbidden);
+        assert_eq!(outcome.statuses, 1, "{:?}", outcome.failures);
+        assert!(outcome.lines.contains(&"b/podinfo: status written".to_owned()), "{:?}", outcome.lines);
+        let failures = failures(&outcome);
+        assert_eq!(failures.len(), 1, "{failures:?}");
+        assert!(
+            failures[0].contains("a/podinfo-00: servings/status is forbidden (HTTP 403)"),
+            "{failures:?}"
+        );
+        if count == 6 {
+            // They were all under way when the fifth was refused.
+            assert!(failures[0].ends_with("; and 3 more"), "{failures:?}");
+            continue;
+        }
+        let (tried, skipped) =
+            counts(&failures[0], " more in namespace a were not tried, as it refused those before");
+        assert!((5..=12).contains(&tried), "{failures:?}");
+        assert_eq!(tried + skipped, 40, "{failures:?}");
+    }
+}
+
+#[test]
+fn servings_that_are_refused_one_by_one_keep_no_other_from_being_told() {
+    let orders: Vec<String> = (0..30).map(|n| format!("a/podinfo-{n:02}")).collect();
+    let outcome = refused(&orders, |path| {
+        let bad = (0..20).any(|n| path.contains(&format!("/podinfo-{n:02}/")));
+        bad.then(|| failure(422, "Invalid", "status.history: Invalid value"))
+    });
+    assert_eq!(outcome.statuses, 10, "{:?}", outcome.failures);
+    let failures = failures(&outcome);
+    assert!(failures[0].ends_with("(HTTP 422); and 17 more"), "{failures:?}");
 }
 
 #[test]

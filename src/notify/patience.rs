@@ -1,0 +1,98 @@
+//! What is not tried any more in this run: the rest of a cluster that fails, of a namespace that refuses. Pure.
+//!
+//! A refusal is of one Serving, or of its namespace; it says nothing of the others, which are to be told.
+
+use super::send::{About, Done, Untold};
+use crate::model::id::{Namespace, OrderRef};
+use std::collections::BTreeMap;
+
+/// So many failures in a row, and the cluster is left alone until the next run.
+const CLUSTER: usize = 5;
+
+/// So many refusals in a row, and the rest of that namespace is.
+const NAMESPACE: usize = 5;
+
+/// Failures in a row, and what was left alone for them.
+#[derive(Default)]
+pub struct Patience<'t> {
+    cluster: usize,
+    namespaces: BTreeMap<&'t Namespace, usize>,
+    /// Servings that were not tried, as the cluster failed.
+    pub left: usize,
+    /// Servings that were not tried, as their namespace refused.
+    pub skipped: BTreeMap<&'t Namespace, usize>,
+}
+
+impl<'t> Patience<'t> {
+    /// Whether this one is tried; who is not is counted.
+    pub fn tries(&mut self, order: &'t OrderRef) -> bool {
+        if self.cluster >= CLUSTER {
+            self.left += 1;
+            return false;
+        }
+        let ends = self.namespaces.get(&order.namespace).is_some_and(|refused| *refused >= NAMESPACE);
+        if ends {
+            *self.skipped.entry(&order.namespace).or_default() += 1;
+        }
+        !ends
+    }
+
+    /// Takes in what became of one that was tried. Only a write shows that others can be written.
+    pub fn heed(&mut self, order: &'t OrderRef, done: &Result<Done, Untold>) {
+        match done {
+            Ok(Done::Written { .. }) => {
+                self.cluster = 0;
+                self.namespaces.remove(&order.namespace);
+            }
+            Ok(Done::Gone | Done::Overtaken) => {}
+            Err(untold) => match untold.about {
+                About::Cluster => self.cluster += 1,
+                About::Namespace => *self.namespaces.entry(&order.namespace).or_default() += 1,
+                About::Serving => {}
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+
+    fn after(about: &[About]) -> (bool, bool) {
+        let [a, b] = ["a/one", "b/one"].map(|order| OrderRef::parse(order).unwrap());
+        let mut patience = Patience::default();
+        for about in about {
+            patience.heed(&a, &Err(Untold { why: String::new(), about: *about }));
+        }
+        let tried = (patience.tries(&a), patience.tries(&b));
+        let left = patience.left + patience.skipped.values().sum::<usize>();
+        assert_eq!(left, [tried.0, tried.1].iter().filter(|tried| !**tried).count());
+        tried
+    }
+
+    #[test]
+    fn a_failure_speaks_of_no_more_than_it_is_about() {
+        assert_eq!(after(&[About::Cluster; 4]), (true, true));
+        assert_eq!(after(&[About::Cluster; 5]), (false, false));
+        assert_eq!(after(&[About::Namespace; 4]), (true, true));
+        assert_eq!(after(&[About::Namespace; 50]), (false, true));
+        assert_eq!(after(&[About::Serving; 50]), (true, true));
+    }
+
+    #[test]
+    fn one_that_is_written_gives_new_patience() {
+        let order = OrderRef::parse("a/one").unwrap();
+        for about in [About::Cluster, About::Namespace] {
+            let mut patience = Patience::default();
+            for n in 0..20 {
+                let done = match n % 5 {
+                    4 => Ok(Done::Written { lost: Vec::new() }),
+                    _ => Err(Untold { why: String::new(), about }),
+                };
+                patience.heed(&order, &done);
+                assert!(patience.tries(&order), "{n}");
+            }
+        }
+    }
+}
