@@ -14,6 +14,7 @@ use expedite::forge::Forge;
 use harness::{Place, Said, package};
 use pulls::{HEAD, Pulls};
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
 use std::path::Path;
@@ -186,16 +187,29 @@ fn a_workflow_has_no_more_rights_than_it_needs() {
     let rights = serde_json::json!({"contents": "read", "pull-requests": "write"});
     assert_eq!(preview.yaml["jobs"]["preview"]["permissions"], rights);
     // What a pull request brings comes last, and with no credentials in it.
-    let steps = preview.steps();
-    let place = |wanted: &str| {
+    let place = |steps: &[Value], wanted: &str| {
         let at = steps
             .iter()
             .position(|s| s["name"] == wanted || s["uses"].as_str().is_some_and(|u| u.starts_with(wanted)));
         at.unwrap_or_else(|| panic!("{wanted}"))
     };
-    assert!(place("Install Expedite") < place("actions/checkout"));
-    assert_eq!(steps[place("actions/checkout")]["with"]["persist-credentials"], false);
-    assert_eq!(steps[place("actions/checkout")]["with"]["fetch-depth"], 0);
+    let steps = preview.yaml["jobs"]["preview"]["steps"].as_array().unwrap();
+    let checkout = place(steps, "actions/checkout");
+    assert!(place(steps, "Install Expedite") < checkout);
+    assert_eq!(steps[checkout]["with"]["persist-credentials"], false);
+    assert_eq!(steps[checkout]["with"]["fetch-depth"], 0);
+    // Nor does what is built find the key that writes to the GitOps repository.
+    let documented = all().into_iter().find(|written| written.name == "docs-prepare-github.yml").unwrap();
+    let steps = documented.yaml["jobs"]["prepare"]["steps"].as_array().unwrap();
+    assert!(place(steps, "Install Expedite") < place(steps, "actions/checkout"));
+    // One version of it everywhere.
+    let used = all().into_iter().flat_map(|written| {
+        let uses: Vec<String> =
+            written.steps().iter().filter_map(|s| s["uses"].as_str().map(str::to_owned)).collect();
+        uses
+    });
+    let checkouts: BTreeSet<String> = used.filter(|uses| uses.starts_with("actions/checkout@")).collect();
+    assert_eq!(checkouts.len(), 1, "{checkouts:?}");
 }
 
 #[test]

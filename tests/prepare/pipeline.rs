@@ -181,6 +181,7 @@ fn the_workflow_ends_in_an_application() {
     let mut known: BTreeMap<String, String> = [
         ("vars.REGISTRY", shop.server.address.clone()),
         ("vars.EXPEDITE_SOURCE", "https://git.example/expedite.git".into()),
+        ("vars.EXPEDITE_REV", "0123abc".into()),
         ("github.sha", "v1".into()),
         ("github.server_url", "https://forge.example".into()),
         ("github.repository", "shop/web".into()),
@@ -194,7 +195,11 @@ fn the_workflow_ends_in_an_application() {
     .map(|(name, value)| (name.to_owned(), value))
     .into();
     shim(place, "docker", "[ \"$1\" = login ] && cat >/dev/null");
-    shim(place, "cargo", "[ \"$*\" = \"install --locked --git https://git.example/expedite.git expedite\" ]");
+    shim(
+        place,
+        "cargo",
+        "[ \"$*\" = \"install --locked --git https://git.example/expedite.git --rev 0123abc expedite\" ]",
+    );
     let oras = place.read("bin/oras");
     place.write("bin/oras", oras.replace("verb=$1", "[ \"$1\" != login ] || exec cat >/dev/null\nverb=$1"));
     shop.clone();
