@@ -356,6 +356,7 @@ fn the_action_plans_comments_and_gives_the_fingerprint() {
             ("COMMENT", "true"),
             ("EXPECT", ""),
             ("ARGUMENTS", ""),
+            ("QUEUE_BASE", ""),
             ("GITHUB_BASE_REF", "main"),
         ];
         all.extend_from_slice(more);
@@ -378,6 +379,20 @@ fn the_action_plans_comments_and_gives_the_fingerprint() {
     let said = bash(&place, script, &inputs(&[("COMMAND", "promote")]));
     said.exits(64);
     assert!(said.stdout.contains("::error::the input command is plan or run"), "{said:?}");
+    // In a merge queue the base is a commit of the event: the plan is still that of the comment.
+    let event = place.read("event.json");
+    place.write("event.json", "{\"merge_group\": {}}");
+    let base = place.git(&["rev-parse", "origin/main"]);
+    let queue = [
+        ("GITHUB_BASE_REF", ""),
+        ("QUEUE_BASE", base.trim()),
+        ("GITHUB_REF", "refs/heads/gh-readonly-queue/main/pr-3-0123456789"),
+        ("EXPECT", "commented"),
+    ];
+    bash(&place, script, &inputs(&queue)).exits(0);
+    let env = &action.steps().into_iter().find(|step| step["id"] == "expedite").unwrap()["env"];
+    assert_eq!(env["QUEUE_BASE"], "${{ github.event.merge_group.base_sha }}");
+    place.write("event.json", event);
     // The settings name a repository of their own: the checkout's is left alone.
     bash(&place, script, &inputs(&[("COMMAND", "run"), ("COMMENT", "false")])).exits(0);
     assert!(place.git(&["-C", "upstream.git", "for-each-ref"]).lines().count() == 1);
