@@ -91,3 +91,30 @@ fn an_application_that_was_removed_by_hand_comes_back_by_its_record() {
     run(&place).ok();
     assert_eq!(rendered(&place), before);
 }
+
+/// The Serving of an earlier run, put back as it was: its record is there, and so is that of what came after it.
+#[test]
+fn a_serving_that_was_put_back_deploys_nothing_again() {
+    const BASKET: &str = "servings/shop/basket.yaml";
+    let place = Place::new();
+    fleet::ground(&place);
+    fleet::settings(&place, "./shop.git", "{layout: ./registry}");
+    fleet::order(&place, "shop/basket", "{mode: Automatic}");
+    fleet::prepare(&place, "shop/basket", 1, "shop/basket");
+    let run =
+        |at: &str| place.expedite(&["run", "--key", fleet::KEY, "--config", "expedite.yaml", "--at", at]);
+    run("2026-11-30T09:00:00Z").ok();
+    let first = tree(&place)[BASKET].clone();
+    let second = fleet::prepare(&place, "shop/basket", 2, "shop/basket");
+    run("2026-11-30T09:01:00Z").ok();
+    assert_eq!(pinned(&place, "shop/basket"), [second]);
+    let before = rendered(&place);
+    fleet::order(&place, "shop/basket", "{mode: Manual}");
+    place.git(&["clone", "-q", "shop.git", "person"]);
+    place.write(&format!("person/{BASKET}"), first);
+    push(&place);
+    let said = run("2026-11-30T09:02:00Z");
+    said.exits(1);
+    assert!(said.stderr.contains("basket-2 was promoted later"), "{}", said.transcript("run"));
+    assert_eq!(rendered(&place), before);
+}
