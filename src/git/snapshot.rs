@@ -62,8 +62,28 @@ impl Repository {
                 }
                 self.read(branch, &reference, &fetched(&reference))
             }
-            Place::Elsewhere { upstream, .. } => upstream.snapshot(branch),
+            Place::Elsewhere { upstream, .. } => {
+                let snapshot = upstream.snapshot(branch)?;
+                if snapshot.head.is_none() && self.lock().head().is_ok() {
+                    return Err(self.not_pushed(upstream, branch));
+                }
+                Ok(snapshot)
+            }
         }
+    }
+
+    /// The checkout holds commits, and the server that it follows holds none yet: what is meant is not there to read.
+    fn not_pushed(&self, upstream: &Repository, branch: &str) -> Failure {
+        Failure::new(
+            Kind::Repository,
+            "not-pushed",
+            format!(
+                "the checkout's commits are not on {} yet, and that is where runs read and write",
+                upstream.name()
+            ),
+        )
+        .of(format!("repository {}", self.name))
+        .hint(format!("push them first: git push -u origin HEAD:{branch}"))
     }
 
     /// The commit of a reference beside the branches; on a server as of the last snapshot, or of now

@@ -251,6 +251,22 @@ fn a_checkout_follows_its_remote() {
     }
 }
 
+/// A new repository that was cloned while it was empty: the first commit is here alone.
+#[test]
+fn a_first_commit_that_was_not_pushed_is_said() {
+    let dir = crate::folder();
+    git(dir.path(), &["init", "-q", "--bare", "-b", "main", "origin.git"]);
+    git(dir.path(), &["clone", "-q", "origin.git", "work"]);
+    let work = dir.path().join("work");
+    assert!(open(&work).snapshot("main").is_ok(), "both are empty");
+    git(&work, &["commit", "-q", "--allow-empty", "-m", "first"]);
+    let failed = open(&work).snapshot("main").unwrap_err();
+    assert_eq!(failed.code, "not-pushed");
+    assert_eq!(failed.hints, ["push them first: git push -u origin HEAD:main"]);
+    git(&work, &["push", "-q", "-u", "origin", "HEAD:main"]);
+    assert!(open(&work).snapshot("main").is_ok());
+}
+
 #[test]
 fn what_a_killed_run_began_is_finished() {
     let dir = crate::folder();
