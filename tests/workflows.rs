@@ -226,6 +226,35 @@ fn init_takes_a_branch_of_any_name() {
     assert_eq!(written.yaml["variables"]["EXPEDITE_BRANCH"], odd);
 }
 
+/// A pull request from a fork sees no variables of the repository: what it installs stands in the file.
+#[test]
+fn what_ci_installs_can_stand_in_its_files() {
+    let (source, rev) = ("https://git.example/expedite.git", "0123456789abcdef0123456789abcdef01234567");
+    for ci in ["github", "gitlab"] {
+        let place = Place::new();
+        place.git(&["init", "-q", "gitops"]);
+        let arguments = ["init", "--repo", "gitops", "--ci", ci, "--url", "https://git.example/x.git"];
+        place.expedite(&[&arguments[..], &["--source", source, "--rev", rev]].concat()).ok();
+        place.expedite(&[&arguments[..], &["--source", source]].concat()).exits(64);
+        if ci == "gitlab" {
+            let written = Written::new(".gitlab-ci.yml", place.read("gitops/.gitlab-ci.yml"));
+            assert_eq!(written.yaml["variables"]["EXPEDITE_SOURCE"], source);
+            assert_eq!(written.yaml["variables"]["EXPEDITE_REV"], rev);
+            continue;
+        }
+        for name in ["expedite.yml", "expedite-preview.yml"] {
+            let written = Written::new(name, place.read(&format!("gitops/.github/workflows/{name}")));
+            assert!(!written.text.contains("vars."), "{}", written.text);
+            let steps = written.steps();
+            let install = steps.iter().find(|step| step["name"] == "Install Expedite").unwrap();
+            assert_eq!((&install["env"]["SOURCE"], &install["env"]["REV"]), (&source.into(), &rev.into()));
+            assert!(
+                steps.iter().any(|step| step["with"]["key"].as_str().is_some_and(|key| key.ends_with(rev)))
+            );
+        }
+    }
+}
+
 #[test]
 fn init_writes_one_file_for_gitlab_and_never_overwrites_it() {
     let place = Place::new();

@@ -1,7 +1,7 @@
 //! What begins a repository, and what the command line says of itself.
 
 use super::value::OrderArg;
-use crate::model::id::Namespace;
+use crate::model::id::{CommitId, Namespace};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -29,6 +29,12 @@ pub struct Init {
     /// The CI workflow to write
     #[arg(long, value_enum, default_value_t = Ci::Github)]
     pub ci: Ci,
+    /// Git URL that CI installs Expedite from, written into its files: pull requests from forks see no variables [default: the variable EXPEDITE_SOURCE]
+    #[arg(long, value_name = "URL", requires = "rev")]
+    pub source: Option<String>,
+    /// The commit of --source
+    #[arg(long, value_name = "COMMIT", requires = "source", value_parser = CommitId::parse)]
+    pub rev: Option<CommitId>,
 }
 
 /// The CI workflow to write.

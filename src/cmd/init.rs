@@ -52,7 +52,8 @@ pub fn run(common: &Common, args: &Init, outside: &Outside, output: &mut Output)
         Ci::None => {}
     }
     for (path, template) in files {
-        let written = write_new(&place.folder, path, &fill(template, &values))?;
+        let template = installed(template, args);
+        let written = write_new(&place.folder, path, &fill(&template, &values))?;
         output.note(&if written {
             format!("wrote {path}")
         } else {
@@ -152,6 +153,19 @@ fn fill(template: &str, values: &[(&str, String)]) -> String {
     values
         .iter()
         .fold(template.to_owned(), |text, (name, value)| text.replace(&format!("{{{{ {name} }}}}"), value))
+}
+
+/// What CI installs, written where a variable would say it.
+fn installed(template: &str, args: &Init) -> String {
+    let (Some(source), Some(rev)) = (&args.source, &args.rev) else { return template.to_owned() };
+    let registry = "  EXPEDITE_REGISTRY: {{ registry }}\n";
+    let (source, quoted_rev) = (quoted(source), quoted(rev.as_str()));
+    template
+        .replace("      if: vars.EXPEDITE_REV != ''\n", "")
+        .replace("-${{ vars.EXPEDITE_REV }}", &format!("-{rev}"))
+        .replace("${{ vars.EXPEDITE_REV }}", &quoted_rev)
+        .replace("${{ vars.EXPEDITE_SOURCE }}", &source)
+        .replace(registry, &format!("{registry}  EXPEDITE_SOURCE: {source}\n  EXPEDITE_REV: {quoted_rev}\n"))
 }
 
 /// Whether it was written; `false` where something of that name is there.
