@@ -11,6 +11,9 @@ mod artifacts;
 mod attached;
 #[path = "evidence/faults.rs"]
 mod faults;
+#[allow(clippy::duplicate_mod)]
+#[path = "support/executable.rs"]
+mod executable;
 #[path = "support/harness.rs"]
 mod harness;
 #[path = "support/hostile.rs"]

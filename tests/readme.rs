@@ -17,6 +17,7 @@ use expedite::cli::Cli;
 use expedite::error::Kind;
 use expedite::gates::GATES;
 use expedite::settings::Settings;
+use harness::executable::executable;
 use harness::{Place, blessing, copy, package, shop};
 use std::fmt::Write as _;
 use std::fs;
@@ -132,10 +133,8 @@ impl Reader {
         copy(&shop(), &folder.join("fixtures/shop"));
         fs::copy(package().join("Cargo.toml"), folder.join("Cargo.toml")).unwrap();
         for (name, text) in SHIMS {
-            use std::os::unix::fs::PermissionsExt as _;
             place.write(&format!("bin/{name}"), text);
-            fs::set_permissions(place.path(&format!("bin/{name}")), fs::Permissions::from_mode(0o755))
-                .unwrap();
+            executable(&place.path(&format!("bin/{name}")));
         }
         fs::create_dir(place.path("reader")).unwrap();
         let path = format!("{}:{}", place.path("bin").display(), std::env::var("PATH").unwrap());

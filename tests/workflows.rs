@@ -11,6 +11,7 @@ mod peers;
 mod pulls;
 
 use expedite::forge::Forge;
+use harness::executable::executable;
 use harness::{Place, Said, package};
 use pulls::{HEAD, Pulls};
 use serde_json::Value;
@@ -334,11 +335,6 @@ fn checkout(pulls: &Pulls) -> Place {
 fn commit(place: &Place, message: &str) {
     place.git(&["add", "-A"]);
     place.git(&["commit", "-q", "-m", message]);
-}
-
-fn executable(path: &Path) {
-    use std::os::unix::fs::PermissionsExt as _;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
 
 /// Runs a script as GitHub's runner does, with these variables.

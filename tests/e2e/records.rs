@@ -82,8 +82,7 @@ fn hook(place: &Place, script: &str) {
 fn set_hook(place: &Place, script: &str) {
     let path = "shop.git/hooks/update";
     place.write(path, format!("#!/bin/sh\n{script}\n"));
-    let executable = std::os::unix::fs::PermissionsExt::from_mode(0o755);
-    std::fs::set_permissions(place.path(path), executable).unwrap();
+    crate::harness::executable::executable(&place.path(path));
 }
 
 /// The shop's artifacts in a registry of this process.

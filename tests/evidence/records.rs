@@ -23,7 +23,6 @@ use expedite::model::time::Time;
 use expedite::model::verdict::{EvidenceRef, GateName, Verdict};
 use serde_json::{Value, json};
 use sigstore::crypto::SigningScheme;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 pub fn artifact() -> Artifact {
@@ -287,7 +286,7 @@ fn key_files_that_are_read_and_those_that_are_not() {
 fn script(folder: &Path, name: &str, text: &str) -> String {
     let file = folder.join(name);
     std::fs::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    crate::executable::executable(&file);
     file.to_str().unwrap().to_owned()
 }
 

@@ -2,6 +2,7 @@
 //! kubectl against a real registry: from a commit to the Application that a run commits.
 
 use crate::crd::Crd;
+use crate::harness::executable::executable;
 use crate::harness::{Place, package};
 use crate::peers::peer;
 use crate::servers::{self, Server};
@@ -11,12 +12,11 @@ use clap::Parser as _;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
 
 /// The programs of the pipeline, as they are behind a registry without TLS.
 fn shim(place: &Place, name: &str, script: &str) {
     place.write(&format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
-    fs::set_permissions(place.path(&format!("bin/{name}")), fs::Permissions::from_mode(0o755)).unwrap();
+    executable(&place.path(&format!("bin/{name}")));
 }
 
 struct Shop {
@@ -65,7 +65,7 @@ impl Shop {
         }
         let script = fs::read_to_string(package().join("docs/prepare/pipeline.sh")).unwrap();
         place.write("app/pipeline.sh", script);
-        fs::set_permissions(place.path("app/pipeline.sh"), fs::Permissions::from_mode(0o755)).unwrap();
+        executable(&place.path("app/pipeline.sh"));
         place.git(&["-C", "app", "init", "-q"]);
         // As a runner of GitLab checks it out.
         let origin = "https://gitlab-ci-token:glcbt-secret@git.shop.example/shop/web.git";

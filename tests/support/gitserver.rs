@@ -8,6 +8,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 #[allow(clippy::duplicate_mod)] // Every support file that needs it brings it.
+#[path = "executable.rs"]
+pub mod executable;
+#[allow(clippy::duplicate_mod)] // Every support file that needs it brings it.
 #[path = "fsck.rs"]
 pub mod fsck;
 
@@ -249,7 +252,7 @@ impl GitServer {
         let file = repository.join("hooks").join(name);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
         std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).unwrap();
-        std::fs::set_permissions(&file, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        executable::executable(&file);
     }
 }
 

@@ -8,6 +8,9 @@
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr)]
 
 #[allow(clippy::duplicate_mod)] // Every support file that needs it brings it.
+#[path = "executable.rs"]
+pub mod executable;
+#[allow(clippy::duplicate_mod)] // Every support file that needs it brings it.
 #[path = "fsck.rs"]
 pub mod fsck;
 
