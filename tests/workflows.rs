@@ -18,7 +18,6 @@ use serde_json::Value;
 use std::collections::BTreeSet;
 use std::fs;
 use std::io::Write as _;
-use std::path::Path;
 
 const AT: &str = "2026-02-10T12:00:00Z";
 
