@@ -186,6 +186,17 @@ fn init_says_what_it_could_not_know() {
 }
 
 #[test]
+fn init_wants_a_registrys_host() {
+    let place = Place::new();
+    for registry in ["http://registry.example:5000", "ghcr.io/shop"] {
+        let said = place.expedite(&["init", "--registry", registry]);
+        said.exits(64);
+        assert!(said.stderr.contains("is no host: wanted HOST or HOST:PORT"), "{}", said.stderr);
+        assert!(!place.path("apps.yaml").exists());
+    }
+}
+
+#[test]
 fn init_wants_a_folder_with_files() {
     let place = Place::new();
     place.git(&["init", "-q", "--bare", "bare.git"]);

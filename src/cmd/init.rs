@@ -26,6 +26,10 @@ pub fn run(common: &Common, args: &Init, outside: &Outside, output: &mut Output)
         Some(branch) => branch.to_owned(),
         None => place.branch.clone().unwrap_or_else(|| "main".to_owned()),
     };
+    if args.registry.contains('/') {
+        let cause = format!("--registry {:?} is no host: wanted HOST or HOST:PORT", args.registry);
+        return Err(Failure::new(Kind::Usage, "registry", cause).hint("leave the scheme and the path out"));
+    }
     let url = args.url.clone().or_else(|| place.origin.clone());
     let include = if args.sync_servings { "{applications/*,servings/*}" } else { "applications/*" };
     let values = [
