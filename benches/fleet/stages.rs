@@ -140,14 +140,15 @@ impl Fleet {
             gather: GatherOptions::default(),
             skip_evidence: false,
             signer: None,
-            records: true,
+            records: false,
             argocd_namespace: "argocd".into(),
             require_observation: false,
             options: Options::default(),
             now: now(),
             foreseen: false,
             explained: None,
-            rescan: expedite::model::time::Span::of_seconds(86_400),
+            // The look at what is deployed that is due once a day asks a registry.
+            rescan: expedite::model::time::Span::of_seconds(3_000_000_000),
         };
         let writing = Writing { identity: &identity, tries: 1, check: false, tellers: Vec::new() };
         let ran = run::run(&setup, &writing, &mut |_| {}).unwrap_or_else(|(failure, _)| panic!("{failure}"));
