@@ -225,7 +225,7 @@ impl Auditor<'_> {
         }
         if self.setup.records {
             for &index in &compared.deployments {
-                self.deployment(step, &order, &after, index)?;
+                self.deployment(step, &order, &after, index);
             }
         }
         self.servings.insert(order, after);
@@ -272,19 +272,8 @@ impl Auditor<'_> {
             self.audit.findings.push(step.finding(Some(order), digest, "no-record", what));
             return Ok(());
         };
-        let ask = RecordAsk { order: order.clone(), bundle, artifact: entry.digest };
-        let proof = match self.proof(step, &ask) {
-            Evidence::Proven(proof) => proof,
-            Evidence::Missing(looked) | Evidence::Invalid(looked) => {
-                let what = format!("its promotion record {}: {}", bundle.short(), looked.why);
-                self.audit.findings.push(step.finding(Some(order), digest, "record-invalid", what));
-                return Ok(());
-            }
-            Evidence::Unread(unread) => {
-                let what = format!("its promotion record {}: {}", bundle.short(), unread.why);
-                self.audit.unread.push(step.finding(Some(order), digest, "record-unread", what));
-                return Ok(());
-            }
+        let Some(proof) = self.recorded(step, order, entry.digest, "promotion", bundle) else {
+            return Ok(());
         };
         let says: Promotion = match record::promotion(&proof) {
             Ok(says) => says,
@@ -336,37 +325,42 @@ impl Auditor<'_> {
         Ok(Then { histories, records, seal })
     }
 
-    fn deployment(
-        &mut self,
-        step: &Step<'_>,
-        order: &OrderRef,
-        after: &ServingStatus,
-        index: usize,
-    ) -> Result<(), Failure> {
+    fn deployment(&mut self, step: &Step<'_>, order: &OrderRef, after: &ServingStatus, index: usize) {
         let entry = &after.history[index];
         self.audit.deployments += 1;
         let digest = Some(entry.digest);
         let Some(bundle) = entry.deployment_record else {
             let what = format!("{} is said to be healthy without a record", entry.preparation_name);
             self.audit.findings.push(step.finding(Some(order), digest, "no-record", what));
-            return Ok(());
+            return;
         };
-        let ask = RecordAsk { order: order.clone(), bundle, artifact: entry.digest };
-        let why = match self.proof(step, &ask) {
-            Evidence::Proven(proof) => match record::deployment(&proof, order, entry) {
-                Ok(()) => return Ok(()),
-                Err(why) => why,
-            },
-            Evidence::Missing(looked) | Evidence::Invalid(looked) => looked.why,
-            Evidence::Unread(unread) => {
-                let what = format!("its deployment record {}: {}", bundle.short(), unread.why);
-                self.audit.unread.push(step.finding(Some(order), digest, "record-unread", what));
-                return Ok(());
+        let Some(proof) = self.recorded(step, order, entry.digest, "deployment", bundle) else { return };
+        if let Err(why) = record::deployment(&proof, order, entry) {
+            let what = format!("its deployment record {}: {why}", bundle.short());
+            self.audit.findings.push(step.finding(Some(order), digest, "record-invalid", what));
+        }
+    }
+
+    /// The record of this kind that a history entry names, where it is proven; what stands in its way is filed.
+    fn recorded(
+        &mut self,
+        step: &Step<'_>,
+        order: &OrderRef,
+        artifact: Digest,
+        kind: &str,
+        bundle: Digest,
+    ) -> Option<Proof> {
+        let ask = RecordAsk { order: order.clone(), bundle, artifact };
+        let (list, code, why) = match self.proof(step, &ask) {
+            Evidence::Proven(proof) => return Some(proof),
+            Evidence::Missing(looked) | Evidence::Invalid(looked) => {
+                (&mut self.audit.findings, "record-invalid", looked.why)
             }
+            Evidence::Unread(unread) => (&mut self.audit.unread, "record-unread", unread.why),
         };
-        let what = format!("its deployment record {}: {why}", bundle.short());
-        self.audit.findings.push(step.finding(Some(order), digest, "record-invalid", what));
-        Ok(())
+        let what = format!("its {kind} record {}: {why}", bundle.short());
+        list.push(step.finding(Some(order), Some(artifact), code, what));
+        None
     }
 
     /// Judges the gates of all promotions. One round asks for each artifact at most once: what counts is what
