@@ -22,6 +22,8 @@ mod peers;
 mod promotion;
 #[path = "../tests/support/servers.rs"]
 mod servers;
+#[path = "../tests/support/setup.rs"]
+mod setup;
 #[path = "../tests/support/shelf.rs"]
 mod shelf;
 #[path = "../tests/support/signing.rs"]

@@ -13,6 +13,8 @@
 mod objects;
 #[path = "fleet/stages.rs"]
 mod stages;
+#[path = "../tests/support/setup.rs"]
+mod setup;
 
 use objects::Shape;
 use stages::{Fleet, Times};

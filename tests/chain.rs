@@ -9,13 +9,14 @@ mod forge;
 mod fsck;
 #[path = "support/layout.rs"]
 mod layout;
+#[path = "support/setup.rs"]
+mod setup;
 
 use expedite::attest::key::Signer;
 use expedite::commit::Identity;
 use expedite::commit::identity::Given;
-use expedite::decide::Options;
 use expedite::error::Failure;
-use expedite::evidence::gather::{self, GatherOptions};
+use expedite::evidence::gather;
 use expedite::evidence::registry::{HostConfig, Registries, RegistriesConfig};
 use expedite::files::Files as _;
 use expedite::gates::ssh_vote;
@@ -26,9 +27,10 @@ use expedite::model::naming::{application_name, record_path, serving_path};
 use expedite::model::serving::Serving;
 use expedite::model::time::Time;
 use expedite::model::verdict::GateName;
-use expedite::run::{self, Ran, Setup, Source, SourcePlace, Writing};
+use expedite::run::{self, Ran, Setup, Writing};
 use p256::pkcs8::{EncodePrivateKey as _, EncodePublicKey as _, LineEnding};
 use serde_json::{Value, json};
+use setup::setup;
 use ssh_key::private::{Ed25519Keypair, KeypairData};
 use std::fs;
 use std::path::PathBuf;
@@ -224,28 +226,10 @@ impl Chain {
             Identity::resolve(&Given::default(), &Environment::default(), &Given::default(), &repository);
         let dump = self.path("applications.yaml");
         let setup = Setup {
-            repository: &repository,
-            branch: "main",
-            sources: vec![Source {
-                name: "path:objects".into(),
-                place: SourcePlace::Folder("objects".into(), self.path("objects")),
-                kinds: None,
-                namespaces: None,
-            }],
             observed: dump.exists().then(|| ("applications.yaml".to_owned(), dump)),
-            registries: &self.registries,
-            runtime: &self.runtime,
-            gather: GatherOptions::default(),
-            skip_evidence: false,
-            argocd_namespace: "argocd".into(),
-            require_observation: false,
             signer: Some(&self.job),
             records: true,
-            options: Options::default(),
-            now,
-            foreseen: false,
-            explained: None,
-            rescan: expedite::model::time::Span::of_seconds(86_400),
+            ..setup(&repository, &self.registries, &self.runtime, &self.path("."), now)
         };
         let writing = Writing { identity: &identity, tries: 3, check: false, tellers: Vec::new() };
         run::run(&setup, &writing, &mut |_| {}).map_err(|(failure, _)| failure)

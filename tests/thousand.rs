@@ -10,12 +10,13 @@ mod forge;
 mod harness;
 #[path = "support/layout.rs"]
 mod layout;
+#[path = "support/setup.rs"]
+mod setup;
 
 use expedite::attest::key::Signer;
 use expedite::commit::identity::Given;
 use expedite::commit::{self, Identity, Outcome, Proposal, side};
-use expedite::decide::Options;
-use expedite::evidence::gather::{self, GatherOptions};
+use expedite::evidence::gather;
 use expedite::evidence::registry::{HostConfig, Registries, RegistriesConfig};
 use expedite::files::{Change, Files as _};
 use expedite::git::{ATTACHED, Environment, Repository, Target};
@@ -23,10 +24,11 @@ use expedite::model::id::{ClusterName, Digest, OrderRef};
 use expedite::model::naming::{application_name, serving_path};
 use expedite::model::plan::{Decision, Row};
 use expedite::model::serving::{HISTORY, HistoryEntry, Serving};
-use expedite::model::time::{Span, Time};
-use expedite::run::{self, Ran, Setup, Source, SourcePlace, Writing};
+use expedite::model::time::Time;
+use expedite::run::{self, Ran, Setup, Writing};
 use harness::Place;
 use serde_json::json;
+use setup::setup;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -81,28 +83,10 @@ impl Installation {
     fn run(&self, now: Time) -> Ran {
         let dump = self.place.path("applications.yaml");
         let setup = Setup {
-            repository: &self.repository,
-            branch: "main",
-            sources: vec![Source {
-                name: "path:objects".into(),
-                place: SourcePlace::Folder("objects".into(), self.place.path("objects")),
-                kinds: None,
-                namespaces: None,
-            }],
             observed: dump.exists().then(|| ("applications.yaml".to_owned(), dump)),
-            registries: &self.registries,
-            runtime: &self.runtime,
-            gather: GatherOptions::default(),
-            skip_evidence: false,
-            argocd_namespace: "argocd".into(),
-            require_observation: false,
             signer: Some(&self.job),
             records: true,
-            options: Options::default(),
-            now,
-            foreseen: false,
-            explained: None,
-            rescan: Span::of_seconds(86_400),
+            ..setup(&self.repository, &self.registries, &self.runtime, self.place.root(), now)
         };
         let writing = Writing { identity: &self.identity, tries: 1, check: false, tellers: Vec::new() };
         let ran = run::run(&setup, &writing, &mut |_| {}).unwrap_or_else(|(failure, _)| panic!("{failure}"));

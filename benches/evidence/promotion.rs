@@ -1,16 +1,16 @@
 //! The same artifacts as Orders of a fleet, promoted by the run that the verb calls.
 
 use crate::registries;
+use crate::setup::setup;
 use crate::signing::Key;
 use crate::stock::Item;
 use expedite::commit::Identity;
 use expedite::commit::identity::Given;
-use expedite::decide::Options;
-use expedite::evidence::gather::{GatherOptions, runtime};
+use expedite::evidence::gather::runtime;
 use expedite::git::{self, Environment, Repository, Target};
 use expedite::model::plan::Decision;
 use expedite::model::time::{Span, Time};
-use expedite::run::{self, Setup, Source, SourcePlace, Writing};
+use expedite::run::{self, Setup, Writing};
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -44,30 +44,11 @@ impl Fleet {
         let repository = Repository::open(&place, options).unwrap();
         let identity =
             Identity::resolve(&Given::default(), &Environment::default(), &Given::default(), &repository);
+        let now = Time::parse("2026-11-30T12:00:00Z").unwrap();
         let setup = Setup {
-            repository: &repository,
-            branch: BRANCH,
-            sources: vec![Source {
-                name: "path:objects".into(),
-                place: SourcePlace::Folder("objects".into(), self.folder.path().join("objects")),
-                kinds: None,
-                namespaces: None,
-            }],
-            observed: None,
-            registries: &registries,
-            runtime: &runtime,
-            gather: GatherOptions::default(),
-            skip_evidence: false,
-            signer: None,
-            records: false,
-            argocd_namespace: "argocd".into(),
-            require_observation: false,
-            options: Options::default(),
-            now: Time::parse("2026-11-30T12:00:00Z").unwrap(),
-            foreseen: false,
-            explained: None,
             // The look at what is deployed that is due once a day is another run's.
             rescan: Span::of_seconds(3_000_000_000),
+            ..setup(&repository, &registries, &runtime, self.folder.path(), now)
         };
         let writing = Writing { identity: &identity, tries: 1, check: false, tellers: Vec::new() };
         let ran = run::run(&setup, &writing, &mut |_| {}).unwrap_or_else(|(failure, _)| panic!("{failure}"));

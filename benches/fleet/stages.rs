@@ -1,10 +1,10 @@
 //! The stages of a run, called one by one with a clock between them, and the run itself.
 
 use crate::objects::{Shape, write};
+use crate::setup::setup;
 use expedite::commit::identity::Given;
 use expedite::commit::{self, Identity, Outcome, Proposal};
 use expedite::decide::{self, Options};
-use expedite::evidence::gather::GatherOptions;
 use expedite::evidence::keys::KeyRing;
 use expedite::evidence::registry::Registries;
 use expedite::gates::{self, Context};
@@ -16,8 +16,8 @@ use expedite::model::evidence::{
 };
 use expedite::model::id::Digest;
 use expedite::model::plan::Decision;
-use expedite::model::time::Time;
-use expedite::run::{Setup, Source, SourcePlace, Writing};
+use expedite::model::time::{Span, Time};
+use expedite::run::{Setup, Writing};
 use expedite::{render, resolve, run};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -126,29 +126,9 @@ impl Fleet {
         let identity =
             Identity::resolve(&Given::default(), &Environment::default(), &Given::default(), &repository);
         let setup = Setup {
-            repository: &repository,
-            branch: BRANCH,
-            sources: vec![Source {
-                name: "path:objects".into(),
-                place: SourcePlace::Folder("objects".into(), self.folder.path().join("objects")),
-                kinds: None,
-                namespaces: None,
-            }],
-            observed: None,
-            registries: &registries,
-            runtime: &runtime,
-            gather: GatherOptions::default(),
-            skip_evidence: false,
-            signer: None,
-            records: false,
-            argocd_namespace: "argocd".into(),
-            require_observation: false,
-            options: Options::default(),
-            now: now(),
-            foreseen: false,
-            explained: None,
             // The look at what is deployed that is due once a day asks a registry.
-            rescan: expedite::model::time::Span::of_seconds(3_000_000_000),
+            rescan: Span::of_seconds(3_000_000_000),
+            ..setup(&repository, &registries, &runtime, self.folder.path(), now())
         };
         let writing = Writing { identity: &identity, tries: 1, check: false, tellers: Vec::new() };
         let ran = run::run(&setup, &writing, &mut |_| {}).unwrap_or_else(|(failure, _)| panic!("{failure}"));
