@@ -13,13 +13,13 @@ mod argo;
 mod sim;
 
 use argo::{Argo, at};
-use expedite::gates::ssh_vote;
 use expedite::model::approval::*;
 use expedite::model::evidence::*;
 use expedite::model::id::*;
 use expedite::model::meta::Meta;
 use expedite::model::order::ApprovalPolicy;
 use expedite::model::plan::Decision;
+use expedite::policy::gates::ssh_vote;
 use expedite::{decide, gates, resolve};
 use serde_json::json;
 use sim::*;

@@ -22,10 +22,10 @@
 //! | [`settings`] | `expedite.yaml` → valid settings, all problems at once | one file | what they are used for |
 //! | [`program`], [`git`] | a command, a repository → what they said, a snapshot | processes, git, the network | objects |
 //! | [`load`] | sources → `World`, repository → `GitOps` | disk, API server (read) | gates, registries |
-//! | [`resolve`] | `World`, `GitOps` → one `Case` per Order | – | time's passing, network |
-//! | [`gates`] | `Case` → asks; `Case`, `Facts`, now → verdicts | – | how facts were fetched |
+//! | [`policy::resolve`] | `World`, `GitOps` → one `Case` per Order | – | time's passing, network |
+//! | [`policy::gates`] | `Case` → asks; `Case`, `Facts`, now → verdicts | – | how facts were fetched |
 //! | [`evidence`] | asks → `Facts` | registries, layouts, a blob cache (read) | Orders' policies |
-//! | [`decide`] | cases, verdicts, now → `Plan` | – | YAML, git, OCI |
+//! | [`policy::decide`] | cases, verdicts, now → `Plan` | – | YAML, git, OCI |
 //! | [`render`] | `Plan` → files | – | who asked |
 //! | [`commit`] | files, expected head → pushed, unchanged, moved or refused | git (write) | what the files mean |
 //! | [`attest`] | `Plan`, key → records, attached | registries (write) | why it was decided |
@@ -44,7 +44,7 @@
 //! # What is repeated
 //!
 //! Three things, all bounded and all in [`run`], nowhere else.
-//! - *A seal is due*: [`decide`] asks for it ([`model::plan::SealRequest`]), `run` signs and attaches it, and
+//! - *A seal is due*: [`policy::decide`] asks for it ([`model::plan::SealRequest`]), `run` signs and attaches it, and
 //!   decides again with the new fact. A seal that was made is never asked for twice.
 //! - *The branch moved*: [`commit`] pushes against the head that was decided on and answers `Moved`; `run`
 //!   reads the repository again and decides again, up to `limits.maxTries`.
@@ -52,16 +52,16 @@
 //!   cannot be rendered or has no place, and decides a last time without those Orders. The signer's failures count
 //!   through all three.
 //!
-//! Within each, [`decide`] runs again while rendering finds more that taking an Application over would lose.
+//! Within each, [`policy::decide`] runs again while rendering finds more that taking an Application over would lose.
 //!
 //! Evidence that was read whole is kept between two tries ([`run::Known`]): bytes under a digest do not change.
 //!
 //! # Adding a gate
 //!
 //! 1. Its name in [`model::verdict::GateName`]. Exhaustive matches then say where it is missing.
-//! 2. Its file below `src/gates/`, with `ask` (the claims it needs of which artifacts) and `judge` (what it says
+//! 2. Its file below `src/policy/gates/`, with `ask` (the claims it needs of which artifacts) and `judge` (what it says
 //!    of a Case, Facts and now). A gate reads nothing.
-//! 3. Its row in [`gates::GATES`], where its place is its order, and `hopeless`, if it can know without a registry.
+//! 3. Its row in [`policy::gates::GATES`], where its place is its order, and `hopeless`, if it can know without a registry.
 //! 4. A passing and a holding scenario below `tests/gates/`.
 //! 5. Its row in the README's table, which `tests/readme.rs` compares with the code.
 //!
@@ -134,10 +134,8 @@ pub mod settings;
 pub mod program;
 pub mod git;
 pub mod load;
-pub mod resolve;
-pub mod gates;
 pub mod evidence;
-pub mod decide;
+pub mod policy;
 pub mod render;
 pub mod commit;
 pub mod attest;

@@ -5,7 +5,6 @@
 #[path = "support/sim.rs"]
 mod sim;
 
-use expedite::gates::ssh_vote;
 use expedite::model::approval::*;
 use expedite::model::evidence::*;
 use expedite::model::id::Namespace;
@@ -15,6 +14,7 @@ use expedite::model::reason::{Approved, Vote};
 use expedite::model::serving::ServingStatus;
 use expedite::model::time::Time;
 use expedite::model::verdict::{For, GateName, Outcome, Verdict};
+use expedite::policy::gates::ssh_vote;
 use sim::*;
 use ssh_key::private::{Ed25519Keypair, KeypairData};
 use ssh_key::{HashAlg, LineEnding, PrivateKey};

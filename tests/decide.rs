@@ -5,12 +5,12 @@
 #[path = "support/sim.rs"]
 mod sim;
 
-use expedite::decide::intent::{Intent, Wish, intent};
 use expedite::model::evidence::*;
 use expedite::model::plan::*;
 use expedite::model::reason::Verified;
 use expedite::model::verdict::GateName;
 use expedite::model::world::*;
+use expedite::policy::decide::intent::{Intent, Wish, intent};
 use sim::*;
 
 const MANUAL: &str = "{environment: production, promotion: {mode: Manual}}";
@@ -145,7 +145,7 @@ fn b58_a_rollback_stays_until_something_newer_comes_under_automatic() {
         assert!(matches!(row(&plan).serving, ServingPlan::Keep));
         assert_eq!(sim.deployed("shop/podinfo").as_deref(), Some("p1"));
         let (cases, facts, context) = sim.judged();
-        let open = expedite::decide::open::open(&cases, &facts, &context, None);
+        let open = expedite::policy::decide::open::open(&cases, &facts, &context, None);
         assert_eq!((open[0].preparation.as_str(), &open[0].step), ("p4", &Step::Promote), "only reported");
     }
     sim.order("shop/podinfo", AUTOMATIC);

@@ -5,12 +5,12 @@
 #[path = "support/sim.rs"]
 mod sim;
 
-use expedite::decide::forecast::explained;
-use expedite::gates;
 use expedite::model::evidence::{ArtifactFacts, Evidence, Looked};
 use expedite::model::id::OrderName;
 use expedite::model::plan::{Explained, Plan};
 use expedite::model::verdict::{GateName, Outcome};
+use expedite::policy::decide::forecast::explained;
+use expedite::policy::gates;
 use sim::*;
 
 const SHOP: &str = "shop/podinfo";
@@ -24,7 +24,8 @@ fn explain(sim: &mut Sim) -> (Plan, Explained) {
         let known = sim.known(&ask);
         facts.artifacts.insert(ask.artifact, known);
     }
-    let plan = expedite::decide::plan(&cases, &facts, &sim.world, &sim.gitops, &context, &sim.options);
+    let plan =
+        expedite::policy::decide::plan(&cases, &facts, &sim.world, &sim.gitops, &context, &sim.options);
     let row = plan.rows.iter().find(|r| r.order == order(SHOP)).unwrap();
     let more = explained(&cases, &order(SHOP), &row.verdicts, &facts, &context);
     (plan, more)

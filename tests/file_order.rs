@@ -9,9 +9,9 @@ mod argo;
 mod sim;
 
 use argo::{Argo, at};
-use expedite::decide;
 use expedite::files::{Change, Entry, EntryKind, Files, Unreadable};
 use expedite::load::{self, Input};
+use expedite::policy::decide;
 use expedite::render;
 use expedite::report::json_v1;
 use expedite::report::preview::Preview;

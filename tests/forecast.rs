@@ -8,11 +8,11 @@ mod argo;
 mod sim;
 
 use argo::{Argo, at};
-use expedite::decide::forecast::Forecasts;
-use expedite::decide::open::open;
 use expedite::model::plan::*;
 use expedite::model::time::{Span, Time};
 use expedite::model::verdict::GateName;
+use expedite::policy::decide::forecast::Forecasts;
+use expedite::policy::decide::open::open;
 use proptest::prelude::*;
 use sim::*;
 

@@ -5,9 +5,9 @@
 #[path = "support/sim.rs"]
 mod sim;
 
-use expedite::decide::intent::{Intent, Wish, intent};
 use expedite::error::{Failure, Kind};
-use expedite::resolve;
+use expedite::policy::decide::intent::{Intent, Wish, intent};
+use expedite::policy::resolve;
 use sim::*;
 
 fn shop() -> Sim {

@@ -114,7 +114,7 @@ fn sources() -> Vec<Source> {
         if !path.ends_with(".rs") || path == "main.rs" || path == "lib.rs" || path.ends_with("/tests.rs") {
             continue;
         }
-        let room = path.split(['/', '.']).next().unwrap().to_owned();
+        let room = room_of(&path);
         let code = without_tests(&bare(&fs::read_to_string(entry.path()).unwrap()));
         found.push(Source { room, path, code });
     }
@@ -122,14 +122,33 @@ fn sources() -> Vec<Source> {
     found
 }
 
-/// The rooms in the order of the `pub mod` lines.
+/// Folders whose own modules are rooms, in the order of their `pub mod` lines.
+const FLOORS: &[&str] = &["policy"];
+
+/// The room of a file: the first folder below `src/`, or the second below one of [`FLOORS`].
+fn room_of(path: &str) -> String {
+    let mut names = path.split(['/', '.']);
+    let first = names.next().unwrap();
+    let inner = names.next().filter(|name| FLOORS.contains(&first) && *name != "rs");
+    inner.unwrap_or(first).to_owned()
+}
+
+/// The names of the `pub mod` lines of a file below `src/`.
+fn public_modules(file: &str) -> Vec<String> {
+    let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file)).unwrap();
+    let modules = text.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+    modules.map(str::to_owned).collect()
+}
+
+/// The rooms in the order of the `pub mod` lines; a floor's own file stands behind its rooms.
 fn order() -> Vec<String> {
-    let lib = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src/lib.rs")).unwrap();
-    let rooms: Vec<String> = lib
-        .lines()
-        .filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'))
-        .map(str::to_owned)
-        .collect();
+    let mut rooms = Vec::new();
+    for room in public_modules("lib.rs") {
+        if FLOORS.contains(&room.as_str()) {
+            rooms.extend(public_modules(&format!("{room}.rs")));
+        }
+        rooms.push(room);
+    }
     assert!(rooms.len() > 10, "src/lib.rs lists only {rooms:?}");
     rooms
 }
@@ -242,6 +261,11 @@ fn used(code: &str, depth: usize) -> BTreeSet<String> {
 fn first_names(path: &str, into: &mut BTreeSet<String>) {
     let name =
         |text: &str| -> String { text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
+    for floor in FLOORS {
+        if let Some(inner) = path.strip_prefix(floor).and_then(|rest| rest.strip_prefix("::")) {
+            return first_names(inner, into);
+        }
+    }
     let Some(group) = path.strip_prefix('{') else {
         into.insert(name(path));
         return;
@@ -268,7 +292,7 @@ fn first_names(path: &str, into: &mut BTreeSet<String>) {
 
 /// How many `super`s lead from inside the file's module to the crate's root.
 fn depth(path: &str) -> usize {
-    path.split('/').count()
+    path.split('/').filter(|name| !FLOORS.contains(name)).count()
 }
 
 #[test]
@@ -354,7 +378,8 @@ fn a_file_is_read_in_a_sitting() {
 #[test]
 fn the_reader_of_paths_sees_every_form() {
     let names = |code: &str, depth| used(&without_tests(&bare(code)), depth).into_iter().collect::<Vec<_>>();
-    assert_eq!(names("use crate::gates::ready;", 1), ["gates"]);
+    assert_eq!(names("use crate::policy::gates::ready;", 1), ["gates"]);
+    assert_eq!(names("use crate::policy::{gates, decide::Options};", 1), ["decide", "gates"]);
     assert_eq!(names("use crate::{gates, model::{id, time::Time}, run};", 1), ["gates", "model", "run"]);
     assert_eq!(names("use crate::{\n    gates::{a, b},\n    load,\n};", 1), ["gates", "load"]);
     assert_eq!(names("fn f() { crate::commit::push() }", 1), ["commit"]);

@@ -15,7 +15,7 @@ mod peers;
 use clap::{CommandFactory as _, Parser as _};
 use expedite::cli::Cli;
 use expedite::error::Kind;
-use expedite::gates::GATES;
+use expedite::policy::gates::GATES;
 use expedite::settings::Settings;
 use harness::executable::executable;
 use harness::{Place, blessing, copy, package, shop};

@@ -5,10 +5,10 @@
 #[path = "support/peers.rs"]
 mod peers;
 
-use expedite::gates::ssh_vote::{NAMESPACE, bytes, parse_key, verify};
 use expedite::model::approval::Ballot;
 use expedite::model::id::{Digest, Namespace, PreparationName};
 use expedite::model::time::Time;
+use expedite::policy::gates::ssh_vote::{NAMESPACE, bytes, parse_key, verify};
 use std::fs;
 use std::path::Path;
 use std::process::Command;

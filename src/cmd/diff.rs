@@ -6,10 +6,10 @@ use crate::cmd::setup::{self, Access, Opened, Outside};
 use crate::error::{Failure, Kind};
 use crate::model::id::PreparationName;
 use crate::model::plan::Candidate;
+use crate::policy::resolve::candidate::candidate_of;
+use crate::policy::resolve::newest::Newest;
+use crate::policy::resolve::{self, Case};
 use crate::report::{self, Output};
-use crate::resolve::candidate::candidate_of;
-use crate::resolve::newest::Newest;
-use crate::resolve::{self, Case};
 use crate::run::contents::{self, Place};
 use crate::run::{self, Setup};
 

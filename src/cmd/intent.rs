@@ -3,9 +3,9 @@
 use crate::cli::{Common, OrderArg, Promote, Propose, Rollback, Withdraw};
 use crate::cmd::one;
 use crate::cmd::setup::{self, Access, Opened, Outside};
-use crate::decide::intent::{Intent, Wish};
 use crate::error::{Failure, Kind};
 use crate::model::id::OrderRef;
+use crate::policy::decide::intent::{Intent, Wish};
 use crate::report::{Output, pull_request};
 use crate::run::intend::{Asking, Intended, intend};
 use crate::run::{self, Setup};

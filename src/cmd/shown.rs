@@ -2,10 +2,10 @@
 
 use crate::cmd::diff;
 use crate::cmd::setup::Opened;
-use crate::decide::forecast::{Forecasts, explained};
 use crate::error::{At, Failure, Kind};
 use crate::model::id::OrderRef;
 use crate::model::plan::{Decision, Explained, Plan, Row, ServingPlan};
+use crate::policy::decide::forecast::{Forecasts, explained};
 use crate::report::fingerprint::{self, Fingerprint};
 use crate::report::plan::headline;
 use crate::report::preview::{Against, Preview};

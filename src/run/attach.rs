@@ -20,7 +20,7 @@ use crate::git::ATTACHED;
 use crate::model::id::{Artifact, Digest, OrderRef};
 use crate::model::kitchen::{KitchenSpec, Role};
 use crate::model::naming::{record_of, record_path};
-use crate::resolve::Case;
+use crate::policy::resolve::Case;
 use futures::StreamExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 

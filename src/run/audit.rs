@@ -2,7 +2,7 @@
 //!
 //! Commit by commit along first parents: what each did to Servings (`serving`), Applications
 //! (`application`) and records (`record`) has to be what a run does, and every promotion among it is judged
-//! again by its record ([`crate::gates::again`]). Keys are those of the Kitchen of today, so that a key that was
+//! again by its record ([`crate::policy::gates::again`]). Keys are those of the Kitchen of today, so that a key that was
 //! found to be stolen can be taken out, and one that was retired is to be kept there.
 
 mod application;
@@ -15,7 +15,6 @@ use crate::error::{At, Failure, Kind};
 use crate::evidence::gather::{GatherOptions, gather_blocking};
 use crate::evidence::keys::KeyRing;
 use crate::files::Files as _;
-use crate::gates::again::{Doubt, Past, Then};
 use crate::git::{Snapshot, Visit};
 use crate::load::gitops::serving_at;
 use crate::model::audit::{Audit, Finding};
@@ -26,6 +25,7 @@ use crate::model::kitchen::{KitchenSpec, Role};
 use crate::model::naming::serving_path;
 use crate::model::serving::{Serving, ServingStatus};
 use crate::model::world::Holds;
+use crate::policy::gates::again::{Doubt, Past, Then};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -312,8 +312,10 @@ impl Auditor<'_> {
             }
         }
         let mut records = Facts::default();
-        let asks: Vec<RecordAsk> =
-            histories.iter().flat_map(|(order, history)| crate::gates::proof::asks(order, history)).collect();
+        let asks: Vec<RecordAsk> = histories
+            .iter()
+            .flat_map(|(order, history)| crate::policy::gates::proof::asks(order, history))
+            .collect();
         for ask in asks {
             let proof = self.proof(step, &ask);
             records.records.insert(ask, proof);

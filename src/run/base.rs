@@ -4,13 +4,13 @@
 //! reference in both, so that no change vouches for itself; what the change would make easier to pass is told.
 
 use super::{Decided, Known, Read, Setup, Source, SourcePlace, decide_on, world};
-use crate::decide::weakened::weakened;
 use crate::error::Failure;
 use crate::git::{Below, Local, Points, Snapshot};
 use crate::load;
 use crate::model::id::CommitId;
 use crate::model::kitchen::Kitchen;
 use crate::model::world::{Holds, Loaded, Problem, World};
+use crate::policy::decide::weakened::weakened;
 use std::sync::Arc;
 
 /// Where the change is.

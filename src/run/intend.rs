@@ -2,7 +2,6 @@
 
 use super::{Read, Setup, Source, pause, problems, read};
 use crate::commit::{self, Identity, Outcome, Person, Proposal};
-use crate::decide::intent::{Intent, Wish, intent, told};
 use crate::error::{Failure, Kind};
 use crate::files::Change;
 use crate::model::id::{CommitId, OrderRef};
@@ -11,8 +10,9 @@ use crate::model::plan::ServingState;
 use crate::model::serving::{Requested, ServingStatus};
 use crate::model::time::Time;
 use crate::model::world::GitOps;
+use crate::policy::decide::intent::{Intent, Wish, intent, told};
+use crate::policy::resolve::{self, Case};
 use crate::render::serving;
-use crate::resolve::{self, Case};
 use std::collections::BTreeMap;
 
 /// What became of a wish, for each Order.

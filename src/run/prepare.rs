@@ -3,22 +3,22 @@
 
 use super::verify::{self, Named};
 use super::{Read, Setup};
-use crate::decide::prepare::{self as decided, Known};
-use crate::decide::verification::Question;
 use crate::error::{Failure, Kind};
 use crate::evidence::answer::{Answer, Reference};
 use crate::evidence::artifact;
 use crate::evidence::gather::gather_blocking;
 use crate::evidence::keys::KeyRing;
 use crate::evidence::provenance;
-use crate::gates::evidence::{basics, unread_text};
-use crate::gates::ready::not_admitted;
 use crate::model::evidence::{Ask, Build, Evidence};
 use crate::model::id::{Artifact, Digest, OciRepository, OrderRef, PreparationName};
 use crate::model::kitchen::KitchenSpec;
 use crate::model::preparation::Prepared;
 use crate::model::verification::{ClaimKind, ClaimReport, Outcome};
-use crate::resolve::Case;
+use crate::policy::decide::prepare::{self as decided, Known};
+use crate::policy::decide::verification::Question;
+use crate::policy::gates::evidence::{basics, unread_text};
+use crate::policy::gates::ready::not_admitted;
+use crate::policy::resolve::Case;
 use std::collections::BTreeMap;
 
 /// What a person asks for.

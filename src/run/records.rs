@@ -20,8 +20,8 @@ use crate::model::reason::{Ended, Verified};
 use crate::model::serving::{HistoryEntry, ServingStatus};
 use crate::model::time::Time;
 use crate::model::world::GitOps;
-use crate::resolve::Case;
-use crate::resolve::slot::Consent;
+use crate::policy::resolve::Case;
+use crate::policy::resolve::slot::Consent;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Changes below `records/`, by Order.

@@ -16,13 +16,11 @@
 //! Without `registries` artifact, signature and provenance are taken as proven, and attestations and scans
 //! are what the case says they are; a case then tests policies alone, and says so.
 
-use crate::decide;
 use crate::error::{At, Failure};
 use crate::evidence::gather::{GatherOptions, gather_blocking};
 use crate::evidence::keys::KeyRing;
 use crate::evidence::registry::{HostConfig, Registries, RegistriesConfig};
 use crate::files::Files;
-use crate::gates::{self, Context};
 use crate::load::folder::Folder;
 use crate::load::{self, Input, Observed};
 use crate::model::evidence::*;
@@ -31,7 +29,9 @@ use crate::model::kitchen::{KitchenSpec, Role};
 use crate::model::plan::{Decision, Row};
 use crate::model::time::Time;
 use crate::model::verdict::{Outcome, Verdict};
-use crate::resolve::{self, Case};
+use crate::policy::decide;
+use crate::policy::gates::{self, Context};
+use crate::policy::resolve::{self, Case};
 use crate::yaml::{de, parse};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};

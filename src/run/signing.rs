@@ -5,7 +5,7 @@ use crate::error::Failure;
 use crate::evidence::judge;
 use crate::evidence::keys::{KeyRing, PublicKey};
 use crate::model::kitchen::{KitchenSpec, Role};
-use crate::resolve::Case;
+use crate::policy::resolve::Case;
 
 /// A run that keeps records has nothing to sign them with.
 #[must_use]

@@ -5,21 +5,21 @@ pub mod about;
 pub mod bundle;
 
 use super::{Read, Setup, records};
-use crate::decide::verification::{KeptRecord, Question};
 use crate::error::{Failure, Kind};
 use crate::evidence::answer::{Answer, Reference};
 use crate::evidence::gather::gather_blocking;
 use crate::evidence::keys::KeyRing;
 use crate::files::Files as _;
-use crate::gates::evidence::unread_text;
-use crate::gates::proof;
 use crate::model::evidence::{Ask, Evidence, RecordAsk};
 use crate::model::id::{Artifact, Digest, OciRepository, OrderRef, PreparationName};
 use crate::model::kitchen::{KitchenSpec, Role};
 use crate::model::naming::record_path;
 use crate::model::verification::{ReadFrom, TrustUsed, UsedKey, Verification, Whose};
 use crate::model::world::Holds;
-use crate::resolve;
+use crate::policy::decide::verification::{KeptRecord, Question};
+use crate::policy::gates::evidence::unread_text;
+use crate::policy::gates::proof;
+use crate::policy::resolve;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 

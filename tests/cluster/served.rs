@@ -73,7 +73,7 @@ fn an_installation_of_august_2026_is_read_with_the_right_to_list() {
     assert!(world.kitchen.is_some() && world.stray_servings.len() == 1);
     let ready = |name: &str| {
         let found = world.preparations.iter().find(|((n, p), _)| n.as_str() == "shop" && p.as_str() == name);
-        expedite::resolve::preparation_ready(found.unwrap().1)
+        expedite::policy::resolve::preparation_ready(found.unwrap().1)
     };
     assert_eq!(ready("podinfo-00001"), Ok(()));
     assert_eq!(ready("podinfo-00002"), Err("it has no Ready condition".into()), "nobody rendered it yet");

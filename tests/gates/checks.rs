@@ -12,7 +12,7 @@ fn attested(sim: &mut Sim, of: &str, kind: &str, predicate: Value) {
 
 #[test]
 fn an_attestation_is_waited_for_and_passes() {
-    let kind = expedite::gates::attestation::TEST_RESULT;
+    let kind = expedite::policy::gates::attestation::TEST_RESULT;
     let gates = format!(
         "checks: [{{name: e2e, attestation: {{predicateType: \"{kind}\", expression: \"result == 'PASSED'\"}}}}]"
     );

@@ -144,7 +144,7 @@ fn b55_health_of_an_earlier_state_is_not_the_candidates() {
 /// B55: a check's result is of the artifact that it was signed for.
 #[test]
 fn b55_a_check_that_another_digest_passed_is_not_this_ones() {
-    let kind = expedite::gates::attestation::TEST_RESULT;
+    let kind = expedite::policy::gates::attestation::TEST_RESULT;
     let mut sim = Sim::shop();
     sim.order(SHOP, &with(&format!("checks: [{{name: e2e, attestation: {{predicateType: \"{kind}\"}}}}]")));
     sim.preparation(SHOP, "p1", 1);

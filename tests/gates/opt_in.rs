@@ -88,7 +88,8 @@ fn what_was_not_observed_is_said_and_may_be_asked_for() {
     );
     let (cases, facts, mut context) = sim.judged();
     context.require_observation = true;
-    let plan = expedite::decide::plan(&cases, &facts, &sim.world, &sim.gitops, &context, &sim.options);
+    let plan =
+        expedite::policy::decide::plan(&cases, &facts, &sim.world, &sim.gitops, &context, &sim.options);
     let verdict = gate(&plan, SHOP, GateName::OptIn);
     assert!(!verdict.is_passed());
     assert!(verdict.message.contains("was not observed, and argocd.requireObservation asks for it"));

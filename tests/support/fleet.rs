@@ -9,10 +9,10 @@
 
 use crate::forge::Renderer;
 use crate::harness::Place;
-use expedite::gates::ssh_vote;
 use expedite::model::approval::Ballot;
 use expedite::model::id::{Digest, Namespace, PreparationName};
 use expedite::model::time::Time;
+use expedite::policy::gates::ssh_vote;
 use p256::pkcs8::{EncodePrivateKey as _, EncodePublicKey as _, LineEnding};
 use ssh_key::private::{Ed25519Keypair, KeypairData};
 

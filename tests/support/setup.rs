@@ -2,11 +2,11 @@
 //!
 //! A file takes it in with `#[path = "support/setup.rs"] mod setup;`.
 
-use expedite::decide::Options;
 use expedite::evidence::gather::GatherOptions;
 use expedite::evidence::registry::Registries;
 use expedite::git::Repository;
 use expedite::model::time::{Span, Time};
+use expedite::policy::decide::Options;
 use expedite::run::{Setup, Source, SourcePlace};
 use std::path::Path;
 

@@ -4,8 +4,6 @@
 #![allow(dead_code)]
 #![allow(clippy::unwrap_used, clippy::panic)]
 
-use expedite::decide::{self, Options};
-use expedite::gates::{self, Context};
 use expedite::model::application::{Application, ApplicationSpec, Destination};
 use expedite::model::evidence::*;
 use expedite::model::id::*;
@@ -17,7 +15,9 @@ use expedite::model::reason::Ended;
 use expedite::model::serving::{Requested, Serving, ServingSpec};
 use expedite::model::time::{Span, Time};
 use expedite::model::world::*;
-use expedite::resolve;
+use expedite::policy::decide::{self, Options};
+use expedite::policy::gates::{self, Context};
+use expedite::policy::resolve;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

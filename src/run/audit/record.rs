@@ -5,7 +5,6 @@ use crate::attest::record::{Deployment, Promotion};
 use crate::error::Failure;
 use crate::evidence::judge::{self, DEPLOYMENT, PROMOTION};
 use crate::evidence::keys::KeyRing;
-use crate::gates::again::{Past, Said};
 use crate::model::audit::Finding;
 use crate::model::evidence::{Proof, SealProof};
 use crate::model::id::{Artifact, Digest, OciRepository, OrderRef};
@@ -13,6 +12,7 @@ use crate::model::naming::record_path;
 use crate::model::reason::Ended;
 use crate::model::serving::{HistoryEntry, ServingStatus};
 use crate::model::time::Time;
+use crate::policy::gates::again::{Past, Said};
 use crate::run::records::named;
 use serde::de::DeserializeOwned;
 

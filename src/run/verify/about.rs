@@ -1,11 +1,11 @@
 //! What an evidence bundle says of itself: what it is about, and the trust and demands it was saved under.
 
-use crate::decide::verification::Question;
 use crate::evidence::json;
 use crate::model::evidence::SealOf;
 use crate::model::id::{Artifact, Digest, OciRepository, OrderRef, PreparationName};
 use crate::model::kitchen::{KitchenSpec, ProvenanceRules, Trust};
 use crate::model::verification::Demanded;
+use crate::policy::decide::verification::Question;
 use serde::{Deserialize, Serialize};
 
 const API_VERSION: &str = "expedite.kokumi.dev/v1";

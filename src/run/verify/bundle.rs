@@ -2,18 +2,18 @@
 
 use super::about::About;
 use super::{Subject, Trust, Verified, answer, problems, question};
-use crate::decide::verification::{KeptRecord, Question};
 use crate::error::{At, Failure, Kind};
 use crate::evidence::archive::{ABOUT, Archive, Refused};
 use crate::evidence::collect::{CollectOptions, collect};
 use crate::evidence::judge;
 use crate::evidence::keys::KeyRing;
 use crate::evidence::registry::{HostConfig, Registries, RegistriesConfig};
-use crate::gates::evidence::unread_text;
 use crate::model::evidence::SealOf;
 use crate::model::id::{Artifact, Digest, OrderRef, PreparationName};
 use crate::model::kitchen::KitchenSpec;
 use crate::model::verification::{Outcome, ReadFrom, Whose};
+use crate::policy::decide::verification::{KeptRecord, Question};
+use crate::policy::gates::evidence::unread_text;
 use crate::run::{Read, Setup};
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};

@@ -1,0 +1,315 @@
+//! What happens to each Application of one Order.
+
+use crate::error::{At, Failure};
+use crate::model::evidence::Facts;
+use crate::model::id::{ApplicationName, ClusterName};
+use crate::model::naming::{application_name, serving_path};
+use crate::model::plan::{ApplicationAction, ApplicationPlan, Decision, Pin};
+use crate::model::reason::Verified;
+use crate::model::serving::ClusterStatus;
+use crate::policy::gates::pin::{self, PIN_UNPROVEN, Word};
+use crate::policy::gates::{self, Context, opt_in, ready, window};
+use crate::policy::resolve::place::{Held, Place, normal_server};
+use crate::policy::resolve::slot::{Consent, Slot};
+use crate::policy::resolve::{Case, DeployedNow, PINNED};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// A Cluster held for consent: `clusters[].reason`, and a Ready reason.
+pub const OPT_IN_REQUIRED: &str = "OptInRequired";
+
+/// One plan per Cluster of the Environment, and one per Application that goes or is left over.
+#[must_use]
+pub fn plan(
+    case: &Case,
+    decision: &Decision,
+    facts: &Facts,
+    clusters: &BTreeSet<&ClusterName>,
+    context: &Context,
+) -> Vec<ApplicationPlan> {
+    let mut plans = match decision {
+        Decision::Remove(why) => {
+            return leftovers(case, &[], clusters, |_, _| ApplicationAction::Remove(why.clone()));
+        }
+        Decision::Promote(_) => promoted(case, context),
+        Decision::Keep | Decision::Hold | Decision::Broken => kept(case, facts, context),
+    };
+    let left = match (decision, &case.place) {
+        (Decision::Promote(_), Some(place)) if !case.at_home() => {
+            leftovers(case, &plans, clusters, |_, _| {
+                ApplicationAction::Remove(format!("the Order is promoted in Environment {} now", place.name))
+            })
+        }
+        (_, Some(place)) if case.at_home() && case.deployed.is_some() => {
+            leftovers(case, &plans, clusters, |cluster, exists| dropped(place, cluster, exists))
+        }
+        _ => leftovers(case, &plans, clusters, |_, _| ApplicationAction::Hold {
+            reason: "LeftAsItIs".into(),
+            message: leave_why(case),
+        }),
+    };
+    plans.extend(left);
+    plans
+}
+
+fn leave_why(case: &Case) -> String {
+    if !case.errors.is_empty() || case.place.is_none() {
+        "the Order's input is wrong; what is deployed stays".into()
+    } else if case.deployed.is_none() {
+        "the Serving says that nothing is deployed; what is there stays".into()
+    } else {
+        "the Order moved to another Environment; what is deployed stays until it is promoted there".into()
+    }
+}
+
+fn dropped(place: &Place, cluster: &ClusterName, exists: bool) -> ApplicationAction {
+    if place.dropped(cluster, exists) {
+        ApplicationAction::Remove(format!("Cluster {cluster} was dropped from Environment {}", place.name))
+    } else {
+        ApplicationAction::Hold {
+            reason: "ClusterMissing".into(),
+            message: format!(
+                "Cluster {cluster} does not exist any more, and nothing says that it was dropped on purpose"
+            ),
+        }
+    }
+}
+
+fn pinned(
+    case: &Case,
+    place: &Place,
+    slot: &Slot,
+    deployed: &DeployedNow,
+    context: &Context,
+) -> ApplicationAction {
+    ApplicationAction::Pin(Arc::new(Pin {
+        order: case.order.clone(),
+        preparation: deployed.preparation.clone(),
+        artifact: deployed.artifact.clone(),
+        target_namespace: deployed.target_namespace.clone(),
+        environment: place.name.clone(),
+        project: place.project.clone(),
+        on_delete: place.on_delete,
+        cluster: slot.cluster.name.clone(),
+        server: slot.cluster.server.clone(),
+        name: slot.name.clone(),
+        argocd_namespace: context.argocd_namespace.clone(),
+        found_finalizers: match (&slot.consent, &slot.observed) {
+            (Consent::OptedIn, Some(live)) => Some(live.metadata.finalizers.clone()),
+            (Consent::OptedIn | Consent::Ours | Consent::Free { .. } | Consent::Refused(_), _) => None,
+        },
+    }))
+}
+
+fn of_slot(slot: &Slot, action: ApplicationAction) -> ApplicationPlan {
+    ApplicationPlan {
+        cluster: slot.cluster.name.clone(),
+        name: slot.name.clone(),
+        path: slot.path.clone(),
+        action,
+    }
+}
+
+fn hold(reason: &str, message: impl Into<String>) -> ApplicationAction {
+    ApplicationAction::Hold { reason: reason.into(), message: message.into() }
+}
+
+fn cluster_hold(slot: &Slot) -> Option<ApplicationAction> {
+    let name = &slot.cluster.name;
+    slot.cluster.held.as_ref().map(|held| match held {
+        Held::Missing => hold("ClusterMissing", format!("Cluster {name} is named by the Environment and does not exist")),
+        Held::SameServer(first) => hold(
+            "SameServer",
+            format!("Cluster {name} has the API server of Cluster {first}; only one Application may own the objects there"),
+        ),
+    })
+}
+
+/// The candidate goes to every Cluster that admits it.
+fn promoted(case: &Case, context: &Context) -> Vec<ApplicationPlan> {
+    let (Some(place), Some(candidate)) = (&case.place, &case.candidate) else { return Vec::new() };
+    let values = DeployedNow {
+        preparation: candidate.name.clone(),
+        artifact: candidate.artifact.clone(),
+        target_namespace: candidate.target_namespace.clone(),
+        environment: place.name.clone(),
+    };
+    case.slots
+        .iter()
+        .map(|slot| {
+            let action = cluster_hold(slot).unwrap_or_else(|| match opt_in::admits(slot, context) {
+                Ok(_) => pinned(case, place, slot, &values, context),
+                Err(why) => hold(OPT_IN_REQUIRED, why),
+            });
+            of_slot(slot, action)
+        })
+        .collect()
+}
+
+/// What is deployed stays pinned; a Cluster that joins gets it after a fresh look at its evidence.
+fn kept(case: &Case, facts: &Facts, context: &Context) -> Vec<ApplicationPlan> {
+    let (Some(place), Some(deployed)) = (&case.place, &case.deployed) else { return Vec::new() };
+    if !case.at_home() {
+        return Vec::new();
+    }
+    case.slots
+        .iter()
+        .map(|slot| {
+            let action = cluster_hold(slot).unwrap_or_else(|| match remembered(case, &slot.cluster.name) {
+                Some(entry) if was_written(case, slot) && moved(entry, slot) => {
+                    elsewhere(slot, &entry.server)
+                }
+                entry => match pin::word(case, slot, facts, context) {
+                    Word::Unproven(why) => hold(PIN_UNPROVEN, unproven(case, &why)),
+                    Word::Elsewhere(server) => elsewhere(slot, &server),
+                    Word::Good if entry.is_some_and(|e| e.reason == PINNED) => {
+                        pinned(case, place, slot, deployed, context)
+                    }
+                    Word::Proven(base) if entry.is_some_and(|e| e.reason == PINNED) => {
+                        match ready::not_admitted_again(case, place, deployed, base, context).as_slice() {
+                            [] => pinned(case, place, slot, deployed, context),
+                            bad => hold(PIN_UNPROVEN, not_let_in(deployed, bad)),
+                        }
+                    }
+                    Word::Good | Word::Proven(_) | Word::Joins => {
+                        joining(case, place, slot, deployed, facts, context)
+                    }
+                },
+            });
+            of_slot(slot, action)
+        })
+        .collect()
+}
+
+fn elsewhere(slot: &Slot, server: &str) -> ApplicationAction {
+    hold(
+        "ServerChanged",
+        format!(
+            "Cluster {} was at {server} when this was promoted and is at {} now; promote again to deploy there",
+            slot.cluster.name, slot.cluster.server
+        ),
+    )
+}
+
+fn unproven(case: &Case, why: &str) -> String {
+    let what = case.deployed.as_ref().map(|d| format!("{} ({})", d.preparation, d.artifact.digest.short()));
+    let what = what.unwrap_or_default();
+    format!("its status says that {what} is deployed, and that is not proven: {why}")
+}
+
+fn not_let_in(deployed: &DeployedNow, bad: &[String]) -> String {
+    let (preparation, digest) = (&deployed.preparation, deployed.artifact.digest.short());
+    format!(
+        "its status says that {preparation} ({digest}) is deployed, git does not hold that, and it is not let in again: {}",
+        bad.join("; ")
+    )
+}
+
+/// The Order's error where the Serving says that Applications hold what they do not, and no record proves that
+/// they should: they are left as they are.
+#[must_use]
+pub fn pin_error(case: &Case, plans: &[ApplicationPlan]) -> Option<Failure> {
+    let message = plans.iter().find_map(|plan| match &plan.action {
+        ApplicationAction::Hold { reason, message } if reason == PIN_UNPROVEN => {
+            let slot = case.slots.iter().find(|slot| slot.path == plan.path)?;
+            // Where nothing of it is anywhere, there is no deployment that a Cluster could join.
+            let nowhere = case.owned.is_empty();
+            let was_there = nowhere || was_written(case, slot) || pin::remembered(case, slot).is_some();
+            was_there.then_some(message)
+        }
+        ApplicationAction::Hold { .. }
+        | ApplicationAction::Pin(_)
+        | ApplicationAction::Detach(_)
+        | ApplicationAction::Remove(_) => None,
+    })?;
+    Some(
+        Failure::input("pin-unproven", format!("{message}; its Applications are left as they are"))
+            .of(format!("Serving {}", case.order))
+            .at(At::file(serving_path(&case.order)))
+            .field("status.deployedDigest")
+            .hint("revert the commit that edited the Serving or the Application, or promote another Preparation")
+            .hint("where it was promoted with --no-records, one run with --no-records renders it"),
+    )
+}
+
+fn remembered<'a>(case: &'a Case, cluster: &ClusterName) -> Option<&'a ClusterStatus> {
+    case.serving.as_ref()?.status.clusters.iter().find(|c| c.name == *cluster)
+}
+
+fn was_written(case: &Case, slot: &Slot) -> bool {
+    case.owned.contains_key(&slot.path)
+}
+
+fn moved(entry: &ClusterStatus, slot: &Slot) -> bool {
+    !entry.server.is_empty() && normal_server(&entry.server) != normal_server(&slot.cluster.server)
+}
+
+fn joining(
+    case: &Case,
+    place: &Place,
+    slot: &Slot,
+    deployed: &DeployedNow,
+    facts: &Facts,
+    context: &Context,
+) -> ApplicationAction {
+    if !case.errors.is_empty() || !case.holds.is_empty() {
+        return hold("InvalidInput", "it gets what is deployed once the input is right");
+    }
+    if let Err(why) = opt_in::admits(slot, context) {
+        return hold(OPT_IN_REQUIRED, why);
+    }
+    if let Some(why) = window::frozen(case, context.now) {
+        return hold("Frozen", why);
+    }
+    let base = case.serving.as_ref().and_then(|s| s.status.history.first()).and_then(|e| e.base_digest);
+    let kitchen = case.kitchen.as_ref().map(|kitchen| &kitchen.spec);
+    let bad =
+        kitchen.map(|k| ready::not_admitted(&deployed.artifact, base, Some(place), k)).unwrap_or_default();
+    if !bad.is_empty() {
+        return hold("NotAdmitted", format!("before it joins: {}", bad.join("; ")));
+    }
+    match gates::evidence::verify(facts, &deployed.artifact, &case.order) {
+        Some(found) if found.reason == Verified::SignaturesVerified => {
+            pinned(case, place, slot, deployed, context)
+        }
+        Some(found) => hold(found.reason.as_str(), format!("before it joins: {}", found.message)),
+        None => hold("AwaitingEvidence", "it gets what is deployed after a fresh look at its evidence"),
+    }
+}
+
+/// Applications that are this Order's by label and that no plan covers yet.
+fn leftovers(
+    case: &Case,
+    planned: &[ApplicationPlan],
+    clusters: &BTreeSet<&ClusterName>,
+    action: impl Fn(&ClusterName, bool) -> ApplicationAction,
+) -> Vec<ApplicationPlan> {
+    let known: BTreeSet<&str> = planned.iter().map(|p| p.path.as_str()).collect();
+    let status = case.serving.iter().flat_map(|s| &s.status.clusters);
+    let listed: Vec<(&ApplicationName, &ClusterName)> = status.map(|c| (&c.application, &c.name)).collect();
+    case.owned
+        .keys()
+        .filter(|path| !known.contains(path.as_str()))
+        .filter_map(|path| {
+            let name = path.rsplit('/').next()?.strip_suffix(".yaml")?;
+            let name = ApplicationName::parse(name).ok()?;
+            let cluster = listed
+                .iter()
+                .find(|(application, _)| **application == name)
+                .map(|(_, cluster)| (*cluster).clone())
+                .or_else(|| {
+                    clusters
+                        .iter()
+                        .find(|c| application_name(&case.order, c).is_ok_and(|n| n == name))
+                        .map(|c| (*c).clone())
+                });
+            let exists = cluster.as_ref().is_some_and(|c| clusters.contains(c));
+            let cluster = match cluster {
+                Some(cluster) => cluster,
+                None => ClusterName::parse("unlisted").ok()?,
+            };
+            let action = action(&cluster, exists);
+            Some(ApplicationPlan { cluster, name, path: path.clone(), action })
+        })
+        .collect()
+}

@@ -1,0 +1,138 @@
+//! What a vote would be: which Preparation, and by which Kitchen approver. Pure: whether it is refused before
+//! anybody signs, with what was found, what was wanted and the next step.
+
+use crate::error::{Failure, Kind};
+use crate::model::approval::{Approver, Ballot};
+use crate::model::id::PreparationName;
+use crate::model::kitchen::{ApprovalTrust, KnownApprover};
+use crate::model::order::ApprovalPolicy;
+use crate::model::plan::Candidate;
+use crate::policy::gates::Context;
+use crate::policy::gates::approvals;
+use crate::policy::resolve::Case;
+use crate::policy::resolve::candidate::candidate_of;
+use crate::policy::resolve::newest::Newest;
+use ssh_key::PublicKey;
+
+/// Whose vote it is, as the voter says.
+#[derive(Debug, Clone)]
+pub enum Voter {
+    /// By this key.
+    Key(Box<PublicKey>),
+    /// By name: a Kitchen approver's username or subject.
+    Name(String),
+}
+
+/// A vote that may be cast.
+#[derive(Debug, Clone)]
+pub struct Vote {
+    /// What is voted on.
+    pub candidate: Candidate,
+    /// Under this policy; `None`: no approval is needed now, and the vote is kept for when it is.
+    pub policy: Option<ApprovalPolicy>,
+    /// Who votes.
+    pub approver: Approver,
+}
+
+/// Judges what somebody wants to vote on.
+///
+/// # Errors
+/// [`Kind::SaysNo`]: there is nothing to vote on, or the voter is nobody who may.
+pub fn vote(
+    case: &Case,
+    preparation: Option<&PreparationName>,
+    voter: &Voter,
+    approvers: &[KnownApprover],
+    context: &Context,
+) -> Result<Vote, Failure> {
+    let no =
+        |code, cause: String, hint: &str| Failure::new(Kind::SaysNo, code, cause).of(case.what()).hint(hint);
+    let name = match (preparation, &case.candidate, &case.newest) {
+        (Some(name), ..) => name.clone(),
+        (None, Some(candidate), _) => candidate.name.clone(),
+        (None, None, Newest::One(name)) => name.clone(),
+        (None, None, Newest::None | Newest::Unclear(_)) => {
+            return Err(no(
+                "nothing-to-approve",
+                "nothing says which Preparation is meant".into(),
+                "name it; expedite get preparations lists them",
+            ));
+        }
+    };
+    let Some(loaded) = case.preparations.get(&name) else {
+        return Err(no(
+            "unknown-preparation",
+            format!("it has no Preparation {name}"),
+            "expedite get preparations lists them",
+        ));
+    };
+    let candidate = candidate_of(loaded, &case.order.namespace)?;
+    let mut asked = case.clone();
+    asked.candidate = Some(candidate.clone());
+    let policy = approvals::policy(&asked)
+        .map_err(|why| no("approval-policy", why, "mend the policies, then vote"))?;
+    let approver = approver(voter, approvers, context, &no)?;
+    if let Some(policy) = &policy {
+        let allowed = approver.groups.iter().any(|g| policy.allowed_groups.contains(g));
+        if !policy.allowed_groups.is_empty() && !allowed {
+            let (wanted, found) = (policy.allowed_groups.join(", "), approver.groups.join(", "));
+            let found = if found.is_empty() { "none".to_owned() } else { found };
+            return Err(no(
+                "not-eligible",
+                format!("{} is in none of the groups {wanted}; found: {found}", approver.username),
+                "a vote of someone in one of these groups counts",
+            ));
+        }
+    }
+    Ok(Vote { candidate, policy, approver })
+}
+
+fn approver(
+    voter: &Voter,
+    approvers: &[KnownApprover],
+    context: &Context,
+    no: &dyn Fn(&'static str, String, &str) -> Failure,
+) -> Result<Approver, Failure> {
+    let known = |k: &KnownApprover| match voter {
+        Voter::Key(key) => k.ssh_keys.iter().any(|line| {
+            crate::policy::gates::ssh_vote::parse_key(line).is_ok_and(|k| k.key_data() == key.key_data())
+        }),
+        Voter::Name(name) => k.username == *name || k.subject == *name,
+    };
+    let found: Vec<&KnownApprover> = approvers.iter().filter(|k| known(k)).collect();
+    let said = match voter {
+        Voter::Key(key) => format!("the key {}", key.fingerprint(ssh_key::HashAlg::Sha256)),
+        Voter::Name(name) => name.clone(),
+    };
+    match found[..] {
+        [one] => Ok(Approver {
+            issuer: one.issuer.clone(),
+            subject: one.subject.clone(),
+            username: if one.username.is_empty() { one.subject.clone() } else { one.username.clone() },
+            email: None,
+            groups: one.groups.clone(),
+        }),
+        [] => Err(no(
+            "unknown-approver",
+            format!("{said} is of no approver of the Kitchen"),
+            match context.electorate.trust() {
+                ApprovalTrust::Signed => "add issuer, subject, groups and sshKeys to Kitchen.spec.approvers",
+                ApprovalTrust::Cluster | ApprovalTrust::Repository => "add it to Kitchen.spec.approvers",
+            },
+        )),
+        _ => Err(no(
+            "unclear-approver",
+            format!("{said} is of several approvers of the Kitchen"),
+            "one identity, one key: mend Kitchen.spec.approvers",
+        )),
+    }
+}
+
+/// `Approve` or `Reject`, as it is written.
+#[must_use]
+pub fn word(decision: Ballot) -> &'static str {
+    match decision {
+        Ballot::Approve => "Approve",
+        Ballot::Reject => "Reject",
+    }
+}

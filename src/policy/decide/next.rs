@@ -1,0 +1,142 @@
+//! What comes next for one Order, in a sentence a person can act on: who has to do what so that a gate
+//! passes, and, where nothing is a candidate, why not.
+
+use crate::model::kitchen::ApprovalTrust;
+use crate::model::order::Mode;
+use crate::model::plan::{Candidate, NextStep};
+use crate::model::verdict::{For, GateName, Outcome, Verdict};
+use crate::policy::gates::Context;
+use crate::policy::resolve::newest::Newest;
+use crate::policy::resolve::{Case, Presence, preparation_ready};
+
+/// Most Preparations that are not Ready and are named.
+const NAMED: usize = 3;
+
+/// Who has to do what, for every gate that does not pass; nothing for what was only not read.
+#[must_use]
+pub fn steps(case: &Case, verdicts: &[Verdict], context: &Context) -> Vec<NextStep> {
+    let Some(candidate) = &case.candidate else { return Vec::new() };
+    let all = verdicts.iter().filter_map(|verdict| {
+        let what = step(case, candidate, verdict, context)?;
+        Some(NextStep { gate: verdict.gate, what })
+    });
+    all.collect()
+}
+
+fn step(case: &Case, candidate: &Candidate, verdict: &Verdict, context: &Context) -> Option<String> {
+    let order = &case.order;
+    // As cosign wants it: without the scheme.
+    let pinned = candidate.artifact.oci_ref();
+    let artifact = pinned.strip_prefix("oci://").unwrap_or(&pinned);
+    match &verdict.outcome {
+        Outcome::Passed | Outcome::Waiting(For::AnotherGate) => None,
+        Outcome::Failed => Some(other_input(case, candidate, verdict.gate)),
+        Outcome::Waiting(For::Instant(until)) => Some(format!("nobody: it passes by itself at {until}")),
+        Outcome::Waiting(For::LaterRun) => Some("nobody: a later run promotes it".into()),
+        Outcome::Waiting(For::Build) => {
+            Some("whoever installs expedite: take a build that has this gate".into())
+        }
+        Outcome::Waiting(For::Order(other)) => {
+            Some(format!("whoever owns {other}: `expedite explain {other}` says what it waits for"))
+        }
+        Outcome::Waiting(For::Registry) => Some(format!(
+            "nobody, if the fault passes: the next run asks again; else whoever runs {}",
+            candidate.artifact.repository.registry()
+        )),
+        Outcome::Waiting(For::Person(people)) => {
+            let who = if people.is_empty() { "somebody who may".to_owned() } else { people.join(" or ") };
+            Some(match verdict.gate {
+                GateName::Approvals => {
+                    let key = match context.electorate.trust() {
+                        ApprovalTrust::Signed => "--sign-key KEY",
+                        ApprovalTrust::Cluster | ApprovalTrust::Repository => "--as NAME",
+                    };
+                    format!("{who}: `expedite approve {order} {} {key}`", candidate.name)
+                }
+                GateName::OptIn => format!(
+                    "{who}: annotate it with delivery.kokumi.dev/allowed-order: \"{order}\", or remove it"
+                ),
+                GateName::Ready
+                | GateName::Upstream
+                | GateName::Checks
+                | GateName::Evidence
+                | GateName::Window => who,
+            })
+        }
+        Outcome::Waiting(For::Evidence) => Some(match verdict.gate {
+            GateName::Checks => format!(
+                "whoever runs these checks: sign and attach the result, as by `cosign attest --key KEY --type TYPE --predicate FILE {artifact}`"
+            ),
+            GateName::Approvals => {
+                "nobody: the next run with a key that is trusted for approvals attaches the seal".into()
+            }
+            GateName::Upstream => format!(
+                "whoever renders and runs: signed records and provenance decide, and `expedite verify {artifact} --order {order}` shows what is there"
+            ),
+            GateName::Ready | GateName::Evidence | GateName::Window | GateName::OptIn => format!(
+                "whoever renders: sign {artifact} and attest its provenance for {order} with a key that the Kitchen trusts; `expedite verify {artifact} --order {order}` shows what is there"
+            ),
+        }),
+    }
+}
+
+/// Who has to give what, where neither time nor a vote makes a gate pass.
+fn other_input(case: &Case, candidate: &Candidate, gate: GateName) -> String {
+    match gate {
+        GateName::Ready => format!("whoever owns {}: mend what is named there", case.order),
+        GateName::Upstream => format!("whoever owns {}: mend its upstream stages", case.order),
+        GateName::Checks => {
+            format!("whoever made {}: a new artifact, or a newer result of these checks", candidate.name)
+        }
+        GateName::Approvals => "whoever owns the policies: let some group in all of them approve".into(),
+        GateName::Evidence => format!("whoever renders: a new artifact in the place of {}", candidate.name),
+        GateName::Window => "whoever owns the windows and freezes: let them open".into(),
+        GateName::OptIn => "whoever owns the Application of that name".into(),
+    }
+}
+
+/// Why nothing is a candidate; `None` where something is, or where errors say it already.
+#[must_use]
+pub fn idle(case: &Case) -> Option<String> {
+    if case.candidate.is_some() || !case.errors.is_empty() || case.presence != Presence::Present {
+        return None;
+    }
+    let mut said = match (&case.newest, case.mode) {
+        (Newest::None, _) => "it has no Ready Preparation".to_owned(),
+        (Newest::Unclear(names), _) => {
+            let names: Vec<&str> = names.iter().map(|n| n.as_str()).collect();
+            format!("which Preparation is the newest cannot be told: {}", names.join(", "))
+        }
+        (Newest::One(name), mode) => {
+            let artifact = case.preparations.get(name).map(|p| p.object.spec.artifact.digest);
+            let runs = case.at_home()
+                && case
+                    .deployed
+                    .as_ref()
+                    .is_some_and(|d| d.preparation == *name || Some(d.artifact.digest) == artifact);
+            let ran = case
+                .serving
+                .iter()
+                .flat_map(|s| &s.status.history)
+                .any(|entry| entry.preparation_name == *name || Some(entry.digest) == artifact);
+            match mode {
+                _ if runs => format!("{name}, the newest Ready Preparation, is what is deployed"),
+                Mode::Manual => format!(
+                    "nobody asked for {name}, the newest Ready Preparation: `expedite promote {} {name}`",
+                    case.order
+                ),
+                Mode::Automatic if ran => format!(
+                    "{name}, the newest Ready Preparation, ran here before, and Automatic never takes one again"
+                ),
+                Mode::Automatic => {
+                    format!("{name}, the newest Ready Preparation, is not newer than what is deployed")
+                }
+            }
+        }
+    };
+    let waiting = case.preparations.iter().filter_map(|(name, loaded)| {
+        preparation_ready(loaded).err().map(|why| format!("; {name} is not Ready: {why}"))
+    });
+    said.extend(waiting.take(NAMED));
+    Some(said)
+}

@@ -1,0 +1,108 @@
+//! The removal guard (`gitops-repo.md`): removing Applications is the dangerous act.
+
+use super::Options;
+use crate::model::application::Application;
+use crate::model::naming::FINALIZER;
+use crate::model::plan::{ApplicationAction, Decision, GuardStop, Row, ServingPlan};
+use crate::model::world::{GitOps, World};
+use crate::policy::resolve::place::normal_server;
+use std::collections::BTreeSet;
+
+/// Default of `limits.maxRemovals`.
+const DEFAULT: usize = 5;
+/// The default grows to a tenth of ours, up to this.
+const DEFAULT_TOP: usize = 20;
+
+/// Stops a run that would remove more than it may, and lists what would go.
+#[must_use]
+pub fn guard(rows: &[Row], gitops: &GitOps, options: &Options) -> Option<GuardStop> {
+    let removals: Vec<(String, String)> = rows
+        .iter()
+        .flat_map(|row| &row.applications)
+        .filter_map(|plan| match &plan.action {
+            ApplicationAction::Remove(why) => Some((plan.path.clone(), why.clone())),
+            ApplicationAction::Pin(_) | ApplicationAction::Hold { .. } | ApplicationAction::Detach(_) => None,
+        })
+        .collect();
+    let ours = gitops.applications.values().filter(|file| file.owner.is_some()).count();
+    let default = DEFAULT.max((ours / 10).min(DEFAULT_TOP));
+    let allowed = options.allow_removals.or(options.max_removals).unwrap_or(default);
+    (removals.len() > allowed).then_some(GuardStop { allowed, removals })
+}
+
+/// Renames are not deletions: where an Application that goes and a new one share server and target
+/// namespace, the first run takes the cascade finalizer off, and the file goes once that is observed (or
+/// `--allow-removals` says so), so that the workload changes hands without being torn down.
+pub fn hand_over(rows: &mut [Row], gitops: &GitOps, world: &World, allowed: bool, argocd_namespace: &str) {
+    let destination = |path: &str| {
+        let application = gitops.applications.get(path)?.application.as_ref().ok()?;
+        let to = &application.spec.destination;
+        Some((normal_server(to.server.as_deref()?), to.namespace.clone()?))
+    };
+    let heirs: BTreeSet<(String, String)> = rows
+        .iter()
+        .flat_map(|row| &row.applications)
+        .filter_map(|plan| match &plan.action {
+            ApplicationAction::Pin(pin) if !gitops.applications.contains_key(&plan.path) => {
+                Some((normal_server(&pin.server), pin.target_namespace.to_string()))
+            }
+            ApplicationAction::Pin(_)
+            | ApplicationAction::Hold { .. }
+            | ApplicationAction::Remove(_)
+            | ApplicationAction::Detach(_) => None,
+        })
+        .collect();
+    if allowed {
+        return;
+    }
+    for plan in rows.iter_mut().flat_map(|row| &mut row.applications) {
+        let ApplicationAction::Remove(why) = &plan.action else { continue };
+        let Some(Ok(file)) = gitops.applications.get(&plan.path).map(|f| f.application.as_ref()) else {
+            continue;
+        };
+        let cascades = file.metadata.finalizers.iter().any(|f| f == FINALIZER);
+        let handed_over = file.metadata.annotations.contains_key(crate::model::naming::HANDED_OVER);
+        let inherited = destination(&plan.path).is_some_and(|d| heirs.contains(&d));
+        if cascades && inherited {
+            plan.action = ApplicationAction::Detach(why.clone());
+        } else if handed_over {
+            let live = world
+                .applications
+                .as_ref()
+                .and_then(|all| all.get(&(argocd_namespace.to_owned(), plan.name.to_string())));
+            let gone = world.applications.is_some() && live.is_none();
+            let off = live.is_some_and(|l| !l.object.metadata.finalizers.iter().any(|f| f == FINALIZER));
+            if !gone && !off {
+                plan.action = ApplicationAction::Hold {
+                    reason: "HandingOver".into(),
+                    message: format!(
+                        "{why}; its workload changes hands, and it goes once it is observed without the finalizer {FINALIZER} (or with --allow-removals)"
+                    ),
+                };
+            }
+        }
+    }
+    // The Serving says which source the Order came from: it stays as long as one of its Applications does.
+    for row in rows.iter_mut().filter(|row| matches!(row.decision, Decision::Remove(_))) {
+        if row.applications.iter().any(|plan| !matches!(plan.action, ApplicationAction::Remove(_))) {
+            row.serving = ServingPlan::Keep;
+        }
+    }
+}
+
+/// Says of each Application that goes whether what it deployed goes, too: Argo CD does by the finalizer.
+pub fn tell_workloads(rows: &mut [Row], gitops: &GitOps) {
+    for plan in rows.iter_mut().flat_map(|row| &mut row.applications) {
+        let ApplicationAction::Remove(why) = &mut plan.action else { continue };
+        let Some(file) = gitops.applications.get(&plan.path) else { continue };
+        let cascades = |application: &Application| {
+            // Argo CD knows it with /foreground and /background, too.
+            application.metadata.finalizers.iter().any(|f| f.split('/').next() == Some(FINALIZER))
+        };
+        why.push_str(match &file.application {
+            Ok(application) if cascades(application) => "; its workload goes with it",
+            Ok(_) => "; its workload stays",
+            Err(_) => "; its file does not tell whether its workload goes with it",
+        });
+    }
+}

@@ -1,0 +1,414 @@
+//! `Serving.status` after this run: a function of the Case, the verdicts and the clock, and the same from
+//! run to run while nothing changes.
+
+use super::applications::OPT_IN_REQUIRED;
+use crate::model::evidence::Facts;
+use crate::model::id::{Artifact, PreparationName};
+use crate::model::meta::Condition;
+use crate::model::order::Mode;
+use crate::model::plan::{ApplicationAction, ApplicationPlan, Decision};
+use crate::model::reason::{Approved, Ready, Verified};
+use crate::model::serving::{
+    self, ApprovalStatus, ClusterStatus, Deployed, DeployedVulnerabilities, Queued, ServingStatus,
+    VerifiedStatus,
+};
+use crate::model::time::SKEW;
+use crate::model::verdict::{GateName, Verdict};
+use crate::policy::gates::approvals::{self, Assessment};
+use crate::policy::gates::pin::PIN_UNPROVEN;
+use crate::policy::gates::{self, Context, rescan, upstream};
+use crate::policy::resolve::observe::{self, Health};
+use crate::policy::resolve::{Case, PINNED, history};
+
+/// Longest message of a condition, in characters.
+const MESSAGE: usize = 2_048;
+
+/// The new status.
+#[must_use]
+pub fn status(
+    case: &Case,
+    decision: &Decision,
+    verdicts: &[Verdict],
+    applications: &[ApplicationPlan],
+    facts: &Facts,
+    context: &Context,
+) -> ServingStatus {
+    let old = case.serving.as_ref().map(|s| s.status.clone()).unwrap_or_default();
+    let mut new = old.clone();
+    // Also what this run sees of the one that it replaces: nobody looks at that again.
+    let seen = seen(case, context);
+    if let Some(seen) = &seen {
+        new.history = history::observed(&new.history, seen);
+    }
+    pinned(&mut new, case, decision, seen.as_ref(), facts, context);
+    let health = health(case, decision, seen);
+    target(&mut new, &old, case, decision, verdicts, context);
+    new.queued = queued(&old, case, decision, verdicts, context);
+    new.clusters = clusters(case, &old, applications);
+    new.deployed_vulnerabilities = vulnerabilities(case, &old, decision, facts, context);
+    let (verified, kept) = verified(case, &old, facts, context);
+    new.verified = kept;
+    let assessed = case.candidate.as_ref().map(|_| approvals::assess(case, facts, context));
+    new.approval = approval(case, &old, assessed.as_ref());
+    if matches!(decision, Decision::Promote(_))
+        && let (Some(entry), Some(assessed)) = (new.history.first_mut(), &assessed)
+    {
+        entry.approval_record = assessed.seal.as_ref().map(|seal| seal.proof.blob);
+    }
+    let conditions = [
+        ready(case, decision, verdicts, &new, health.as_ref()),
+        approved(case, assessed.as_ref(), context),
+        verified,
+    ];
+    new.conditions = conditions
+        .into_iter()
+        .map(|mut condition| {
+            condition.message = cut(&condition.message);
+            let before = old.condition(&condition.kind);
+            let moved = before.is_none_or(|b| b.status != condition.status);
+            condition.last_transition_time =
+                if moved { Some(context.now) } else { before.and_then(|b| b.last_transition_time) };
+            condition
+        })
+        .collect();
+    // Conditions of other kinds are somebody else's.
+    let ours = ["Ready", "Approved", "Verified"];
+    new.conditions.extend(old.conditions.iter().filter(|c| !ours.contains(&c.kind.as_str())).cloned());
+    new
+}
+
+fn cut(text: &str) -> String {
+    if text.chars().count() <= MESSAGE {
+        return text.to_owned();
+    }
+    let mut short: String = text.chars().take(MESSAGE - 1).collect();
+    short.push('…');
+    short
+}
+
+fn pinned(
+    new: &mut ServingStatus,
+    case: &Case,
+    decision: &Decision,
+    seen: Option<&Health>,
+    facts: &Facts,
+    context: &Context,
+) {
+    let (Decision::Promote(promotion), Some(candidate), Some(place)) =
+        (decision, &case.candidate, &case.place)
+    else {
+        return;
+    };
+    let base = upstream::proven_base(case, candidate, facts);
+    new.history = history::promoted(&new.history, candidate, base, &place.name, promotion, seen, context.now);
+    new.observed_preparation_name = Some(candidate.name.clone());
+    new.deployed_digest = Some(candidate.artifact.digest);
+    new.deployed = Some(Deployed {
+        environment: place.name.clone(),
+        repository: candidate.artifact.repository.clone(),
+        target_namespace: candidate.target_namespace.clone(),
+        source: case.origin.as_ref().map(|o| o.source.to_string()).unwrap_or_default(),
+    });
+}
+
+/// Gates 1 to 3 make a candidate the target; it stops being that when another becomes it or they no longer
+/// pass. What is deployed is the target whatever a gate says later.
+fn target(
+    new: &mut ServingStatus,
+    old: &ServingStatus,
+    case: &Case,
+    decision: &Decision,
+    verdicts: &[Verdict],
+    context: &Context,
+) {
+    let passes = gates::is_target(verdicts);
+    let target = match (decision, &case.candidate) {
+        (Decision::Promote(_), Some(candidate)) => Some(candidate.name.clone()),
+        (_, Some(candidate)) if passes => Some(candidate.name.clone()),
+        _ => case.deployed.as_ref().map(|d| d.preparation.clone()),
+    };
+    new.target_since = match &target {
+        None => None,
+        Some(name) if old.target_preparation_name.as_ref() == Some(name) => {
+            // One that a clock ahead of the real one wrote would keep its votes from being sealed until then.
+            old.target_since.filter(|since| *since <= context.now.plus(SKEW)).or(Some(context.now))
+        }
+        Some(_) => Some(context.now),
+    };
+    new.target_preparation_name = target;
+}
+
+/// Manual: what was asked for and is not deployed, with the gate it waits for.
+fn queued(
+    old: &ServingStatus,
+    case: &Case,
+    decision: &Decision,
+    verdicts: &[Verdict],
+    context: &Context,
+) -> Option<Queued> {
+    if case.mode == Mode::Automatic || matches!(decision, Decision::Promote(_)) {
+        return None;
+    }
+    let asked = case.serving.as_ref()?.spec.preparation_name.clone()?;
+    let here = case.at_home() && case.deployed.as_ref().is_some_and(|d| d.preparation == asked);
+    if here {
+        return None;
+    }
+    let (waits_for, message) = match Verdict::first_holding(verdicts) {
+        Some(verdict) => (verdict.gate, verdict.message.clone()),
+        None => (
+            GateName::Ready,
+            case.errors.iter().map(crate::error::Failure::sentence).collect::<Vec<_>>().join("; "),
+        ),
+    };
+    let since = match &old.queued {
+        Some(queued) if queued.preparation_name == asked => queued.since,
+        _ => case.serving.as_ref().and_then(|s| s.spec.requested.as_ref()).map_or(context.now, |r| r.time),
+    };
+    Some(Queued { preparation_name: asked, waits_for: waits_for.to_string(), message: cut(&message), since })
+}
+
+fn clusters(case: &Case, old: &ServingStatus, applications: &[ApplicationPlan]) -> Vec<ClusterStatus> {
+    let mut all = Vec::new();
+    for plan in applications {
+        let before = old.clusters.iter().find(|c| c.name == plan.cluster);
+        let slot = case.slots.iter().find(|s| s.cluster.name == plan.cluster);
+        let server = |fresh: bool| {
+            let known = before.filter(|_| !fresh).map(|b| b.server.clone()).filter(|s| !s.is_empty());
+            known.or_else(|| slot.map(|s| s.cluster.server.clone())).unwrap_or_default()
+        };
+        if let (ApplicationAction::Hold { reason, .. }, Some(before)) = (&plan.action, before)
+            && reason == PIN_UNPROVEN
+        {
+            all.push(before.clone());
+            continue;
+        }
+        let (server, reason, message) = match &plan.action {
+            ApplicationAction::Pin(pin) => (pin.server.clone(), PINNED.to_owned(), not_ready(case, plan)),
+            ApplicationAction::Hold { reason, message } => (server(false), reason.clone(), cut(message)),
+            ApplicationAction::Detach(why) => (server(false), "HandingOver".into(), why.clone()),
+            ApplicationAction::Remove(_) => continue,
+        };
+        all.push(ClusterStatus {
+            name: plan.cluster.clone(),
+            server,
+            application: plan.name.clone(),
+            reason,
+            message,
+        });
+    }
+    all.sort_by(|a, b| a.name.cmp(&b.name));
+    all
+}
+
+fn not_ready(case: &Case, plan: &ApplicationPlan) -> String {
+    let slot = case.slots.iter().find(|s| s.cluster.name == plan.cluster);
+    match slot {
+        Some(slot) if !slot.cluster.ready => "the Cluster is not Ready: listed, and not counted".into(),
+        Some(_) | None => String::new(),
+    }
+}
+
+fn condition(kind: &str, status: &str, reason: &str, message: String) -> Condition {
+    Condition {
+        kind: kind.into(),
+        status: status.into(),
+        reason: reason.into(),
+        message,
+        last_transition_time: None,
+        observed_generation: None,
+    }
+}
+
+/// What still holds the candidate, for Ready's message.
+fn waiting(case: &Case, verdicts: &[Verdict]) -> Option<String> {
+    let candidate = case.candidate.as_ref()?;
+    let verdict = Verdict::first_holding(verdicts)?;
+    Some(serving::waiting(&candidate.name, verdict))
+}
+
+/// What the Applications say of what is deployed after this run.
+fn health(case: &Case, decision: &Decision, seen: Option<Health>) -> Option<Health> {
+    match decision {
+        Decision::Promote(_) => Some(match &case.seen {
+            Some(_) => Health::Deploying { why: "it is pinned by this run".into() },
+            None => Health::NotObserved,
+        }),
+        Decision::Keep | Decision::Hold | Decision::Broken | Decision::Remove(_) => seen,
+    }
+}
+
+/// How what was deployed before this run is.
+fn seen(case: &Case, context: &Context) -> Option<Health> {
+    let deployed = case.deployed.as_ref()?;
+    let history = case.serving.as_ref().map_or(&[][..], |s| s.status.history.as_slice());
+    Some(observe::deployed(deployed, history, case.seen.as_deref(), context.now))
+}
+
+fn ready(
+    case: &Case,
+    decision: &Decision,
+    verdicts: &[Verdict],
+    new: &ServingStatus,
+    health: Option<&Health>,
+) -> Condition {
+    let errors: Vec<String> = case.errors.iter().map(crate::error::Failure::sentence).collect();
+    let Some(deployed) = &new.observed_preparation_name else {
+        if !errors.is_empty() {
+            return condition(
+                "Ready",
+                Ready::InvalidInput.status(),
+                Ready::InvalidInput.as_str(),
+                errors.join("; "),
+            );
+        }
+        let message = waiting(case, verdicts).unwrap_or_else(|| nothing_yet(case));
+        return condition("Ready", Ready::Pending.status(), Ready::Pending.as_str(), message);
+    };
+    let held: Vec<&str> =
+        new.clusters.iter().filter(|c| c.reason == OPT_IN_REQUIRED).map(|c| c.message.as_str()).collect();
+    // What Argo CD says in its own words changes from look to look and stays out of git.
+    let (reason, said) = match health {
+        Some(Health::Degraded { what, .. }) => (Ready::Degraded, format!("{deployed}: {what}")),
+        _ if !held.is_empty() => (Ready::OptInRequired, held.join("; ")),
+        Some(Health::Deploying { .. }) => {
+            (Ready::Deploying, format!("{deployed} is pinned, and not yet healthy on every Ready Cluster"))
+        }
+        Some(Health::NotObserved) | None => (
+            Ready::NotObserved,
+            format!("{deployed} is pinned; no observation of its Applications was given"),
+        ),
+        Some(Health::Deployed { .. }) => {
+            let since = new.history.first().and_then(|e| e.first_healthy_time);
+            let since = since.map(|t| format!(" since {t}")).unwrap_or_default();
+            (Ready::Deployed, format!("{deployed} is healthy on every Ready Cluster{since}"))
+        }
+    };
+    let mut message = vec![said];
+    if !matches!(decision, Decision::Promote(_)) {
+        message.extend(waiting(case, verdicts));
+        message.extend(errors);
+    }
+    condition("Ready", reason.status(), reason.as_str(), message.join("; "))
+}
+
+fn nothing_yet(case: &Case) -> String {
+    match case.mode {
+        Mode::Manual => "nothing was promoted yet".into(),
+        Mode::Automatic => "there is no Ready Preparation yet".into(),
+    }
+}
+
+/// The newest scan of what is deployed after this run; one of another artifact does not stay.
+fn vulnerabilities(
+    case: &Case,
+    old: &ServingStatus,
+    decision: &Decision,
+    facts: &Facts,
+    context: &Context,
+) -> Option<DeployedVulnerabilities> {
+    let before = old.deployed_vulnerabilities.clone();
+    let (artifact, before) = match (decision, &case.candidate, &case.deployed) {
+        (Decision::Promote(_), Some(candidate), _) => {
+            let same = old.deployed_digest == Some(candidate.artifact.digest);
+            (&candidate.artifact, before.filter(|_| same))
+        }
+        (_, _, Some(deployed)) => (&deployed.artifact, before),
+        (_, _, None) => return None,
+    };
+    let found = rescan::newest(facts, artifact, context.now);
+    match (found, before) {
+        (Some(found), Some(before)) if found.scanned_time < before.scanned_time => Some(before),
+        (Some(found), _) => Some(found),
+        (None, before) => before,
+    }
+}
+
+/// Condition Approved: of the candidate if there is one, else of what is deployed.
+fn approved(case: &Case, assessed: Option<&Assessment>, context: &Context) -> Condition {
+    let subject = subject_name(case);
+    let (reason, message) = match (assessed, &case.deployed) {
+        (Some(assessed), _) => (assessed.reason, assessed.verdict.message.clone()),
+        (None, Some(_)) => approvals::of_deployed(case, context),
+        (None, None) if case.needs_approvals() => {
+            (Approved::AwaitingApprovals, "there is nothing to approve yet".into())
+        }
+        (None, None) => (Approved::ApprovalNotRequired, "no policy applies".into()),
+    };
+    condition("Approved", reason.status(), reason.as_str(), with_subject(subject, message))
+}
+
+/// Votes and seal of the candidate; else what is remembered of what is deployed.
+fn approval(case: &Case, old: &ServingStatus, assessed: Option<&Assessment>) -> Option<ApprovalStatus> {
+    let fresh = assessed.and_then(|assessed| approvals::status(case, assessed));
+    fresh.or_else(|| {
+        let deployed = case.deployed.as_ref().map(|d| &d.preparation);
+        old.approval
+            .clone()
+            .filter(|a| a.preparation_name.is_some() && a.preparation_name.as_ref() == deployed)
+    })
+}
+
+fn subject_name(case: &Case) -> Option<&PreparationName> {
+    case.candidate.as_ref().map(|c| &c.name).or(case.deployed.as_ref().map(|d| &d.preparation))
+}
+
+fn with_subject(subject: Option<&PreparationName>, message: String) -> String {
+    match subject {
+        Some(name) if !message.is_empty() => format!("{name}: {message}"),
+        Some(name) => name.to_string(),
+        None => message,
+    }
+}
+
+/// Condition Verified, and the kept verdict: of the candidate if there is one, else of what is deployed.
+fn verified(
+    case: &Case,
+    old: &ServingStatus,
+    facts: &Facts,
+    context: &Context,
+) -> (Condition, Option<VerifiedStatus>) {
+    let subject: Option<(&PreparationName, &Artifact)> = case
+        .candidate
+        .as_ref()
+        .map(|c| (&c.name, &c.artifact))
+        .or(case.deployed.as_ref().map(|d| (&d.preparation, &d.artifact)));
+    let make = |reason: Verified, message: String, name: Option<&PreparationName>| {
+        condition("Verified", reason.status(), reason.as_str(), with_subject(name, message))
+    };
+    let Some((name, artifact)) = subject else {
+        return (
+            make(Verified::NotVerified, "there is nothing to verify yet".into(), None),
+            old.verified.clone(),
+        );
+    };
+    // The same words, whatever else of it was asked for: only the artifact is looked at again while a verdict is kept.
+    if case.candidate.is_none()
+        && let Some(why) = gates::evidence::vanished(facts, artifact)
+    {
+        let kept = old.verified.clone().filter(|v| v.digest != artifact.digest);
+        return (make(Verified::ArtifactNotFound, why, Some(name)), kept);
+    }
+    if let Some(found) = gates::evidence::verify(facts, artifact, &case.order) {
+        let kept = match (found.reason, context.trust) {
+            (Verified::SignaturesVerified, Some(keys)) => {
+                let same = old.verified.as_ref().filter(|v| v.digest == artifact.digest && v.keys == keys);
+                Some(VerifiedStatus {
+                    digest: artifact.digest,
+                    keys,
+                    time: same.map_or(context.now, |v| v.time),
+                    by: found.keys.clone(),
+                })
+            }
+            (reason, _) if reason.is_unread() => old.verified.clone(),
+            // A negative verdict is never kept, and ends a kept one of the same artifact.
+            _ => old.verified.clone().filter(|v| v.digest != artifact.digest),
+        };
+        return (make(found.reason, found.message, Some(name)), kept);
+    }
+    if let Some((_, by)) = gates::evidence::kept(case, artifact, context.trust) {
+        let message = format!("signature and provenance verified with {}", by.join(", "));
+        return (make(Verified::SignaturesVerified, message, Some(name)), old.verified.clone());
+    }
+    (make(Verified::NotVerified, "not read in this run".into(), Some(name)), old.verified.clone())
+}

@@ -1,0 +1,226 @@
+//! The gates in their order; each asks for evidence, then judges. Pure: a gate sees values that were read,
+//! and knows nothing of how.
+//!
+//! Adding a gate: its file (`ask` and `judge`), its row in [`GATES`], a passing and a holding case, a row in
+//! the README's table.
+
+pub mod again;
+pub mod approvals;
+pub mod attestation;
+pub mod checks;
+pub mod evidence;
+pub mod expression;
+pub mod opt_in;
+pub mod pin;
+pub mod policy;
+pub mod proof;
+pub mod ready;
+pub mod rescan;
+pub mod soak;
+pub mod ssh_vote;
+pub mod upstream;
+pub mod votes;
+pub mod vulnerabilities;
+pub mod window;
+
+use crate::model::evidence::{ArtifactFacts, Ask, Claim, Facts, RecordAsk};
+use crate::model::id::{Artifact, Digest, OrderName, OrderRef};
+use crate::model::kitchen::KitchenSpec;
+use crate::model::time::{Span, Time};
+use crate::model::verdict::{GateName, Verdict};
+use crate::policy::resolve::Case;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use votes::Electorate;
+
+/// One gate: what it needs to know, and what it says.
+pub struct Gate {
+    /// Its name.
+    pub name: GateName,
+    /// The claims it needs, per artifact, for the candidate of this Case.
+    pub ask: fn(&Case) -> Vec<(Artifact, Claim)>,
+    /// Its answer for the candidate of this Case.
+    pub judge: fn(&Case, &Facts, &Context) -> Verdict,
+    /// Whether it cannot pass in this run, whatever a registry says: then nothing needs to be asked.
+    pub hopeless: fn(&Case, &Context) -> bool,
+}
+
+/// The gates, in the order in which a promotion passes them (`promotion.md`).
+pub const GATES: [Gate; 7] = [
+    Gate { name: GateName::Ready, ask: ready::ask, judge: ready::judge, hopeless: ready_holds },
+    Gate {
+        name: GateName::Upstream,
+        ask: upstream::ask,
+        judge: upstream::judge,
+        hopeless: upstream::hopeless,
+    },
+    Gate { name: GateName::Checks, ask: checks::ask, judge: checks::judge, hopeless: never },
+    Gate {
+        name: GateName::Approvals,
+        ask: approvals::ask,
+        judge: approvals::judge,
+        hopeless: approvals::hopeless,
+    },
+    Gate { name: GateName::Evidence, ask: evidence::ask, judge: evidence::judge, hopeless: never },
+    Gate { name: GateName::Window, ask: window::ask, judge: window::judge, hopeless: window::hopeless },
+    Gate { name: GateName::OptIn, ask: opt_in::ask, judge: opt_in::judge, hopeless: opt_in_holds },
+];
+
+/// For a gate that only a registry can answer.
+fn never(_case: &Case, _context: &Context) -> bool {
+    false
+}
+
+fn ready_holds(case: &Case, context: &Context) -> bool {
+    !ready::judge(case, &Facts::default(), context).is_passed()
+}
+
+fn opt_in_holds(case: &Case, context: &Context) -> bool {
+    !opt_in::judge(case, &Facts::default(), context).is_passed()
+}
+
+/// What every gate may look at besides the Case and the Facts.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// The run's clock.
+    pub now: Time,
+    /// Hash of the trust in force; part of a kept verdict's key.
+    pub trust: Option<Digest>,
+    /// `argocd.namespace`: no target namespace is ever this one.
+    pub argocd_namespace: String,
+    /// `argocd.requireObservation`.
+    pub require_observation: bool,
+    /// Whether the repository keeps signed records; without (`--no-records`) history is taken at its word.
+    pub records: bool,
+    /// History is the case's own (`test`): nothing has to be proven, and nothing is refused for want of proof.
+    pub assumed: bool,
+    /// `evidence.rescan`: how often what is deployed is looked at again, and its scans.
+    pub rescan: Option<Span>,
+    /// `now` is ahead of the real clock: what is healthy is taken to have stayed so until then, and votes that
+    /// are enough to have been sealed by the runs in between.
+    pub foreseen: bool,
+    /// Orders of this name are explained: every gate's evidence is read, whatever holds or is kept.
+    pub explained: Option<OrderName>,
+    /// Who may vote.
+    pub electorate: Arc<Electorate>,
+}
+
+impl Context {
+    /// The settings' defaults, at `now`, with the Kitchen's approvers.
+    #[must_use]
+    pub fn new(now: Time, kitchen: Option<&KitchenSpec>) -> Self {
+        let electorate = match kitchen {
+            Some(kitchen) => Electorate::new(kitchen.approval_trust, &kitchen.approvers),
+            None => Electorate::default(),
+        };
+        Self {
+            now,
+            trust: None,
+            argocd_namespace: "argocd".into(),
+            require_observation: false,
+            records: true,
+            assumed: false,
+            rescan: None,
+            foreseen: false,
+            explained: None,
+            electorate: Arc::new(electorate),
+        }
+    }
+}
+
+/// Everything that has to be fetched, each artifact once. What is deployed or waits, and has a kept verdict
+/// under the trust in force, is not asked for again; what could be promoted in this run always is.
+#[must_use]
+pub fn asks(cases: &[Case], context: &Context) -> Vec<Ask> {
+    let mut all: BTreeMap<Artifact, BTreeSet<Claim>> = BTreeMap::new();
+    for case in cases {
+        for (artifact, claim) in claims(case, context).into_iter().chain(deployed_again(case, context)) {
+            all.entry(artifact).or_default().insert(claim);
+        }
+    }
+    all.into_iter().map(|(artifact, claims)| Ask { artifact, claims }).collect()
+}
+
+/// The records of the repository that have to be read and verified: those of upstream stages, those of this
+/// Order's earlier runs of the candidate, and that of what is deployed where rendering it would change git.
+#[must_use]
+pub fn record_asks(cases: &[Case], context: &Context) -> BTreeSet<RecordAsk> {
+    if !context.records {
+        return BTreeSet::new();
+    }
+    let mut all: BTreeSet<RecordAsk> = cases.iter().filter_map(|case| pin::ask(case, context)).collect();
+    for case in cases.iter().filter(|case| case.candidate.is_some()) {
+        let own = case.serving.iter().map(|serving| (&case.order, serving));
+        let stages = case.stages.iter().filter_map(|s| s.serving.as_ref().map(|serving| (&s.order, serving)));
+        for (order, serving) in own.chain(stages) {
+            all.extend(proof::asks(order, &serving.status.history));
+        }
+    }
+    all
+}
+
+/// Orders whose pin has to be proven: of these every record that the repository holds is read, because history may
+/// have been cut.
+#[must_use]
+pub fn pins_to_prove<'a>(cases: &'a [Case], context: &Context) -> Vec<&'a OrderRef> {
+    cases.iter().filter(|case| pin::ask(case, context).is_some()).map(|case| &case.order).collect()
+}
+
+/// What is deployed, looked at again: whether it is still there, and what scanners found since.
+fn deployed_again(case: &Case, context: &Context) -> Vec<(Artifact, Claim)> {
+    let (Some(every), Some(deployed)) = (context.rescan, &case.deployed) else { return Vec::new() };
+    if !rescan::is_due(&deployed.artifact.digest, every, context.now) {
+        return Vec::new();
+    }
+    [Claim::Artifact, Claim::Scans].map(|claim| (deployed.artifact.clone(), claim)).into()
+}
+
+fn claims(case: &Case, context: &Context) -> Vec<(Artifact, Claim)> {
+    let explained = context.explained.as_ref() == Some(&case.order.name);
+    let Some(candidate) = &case.candidate else {
+        let Some(deployed) = &case.deployed else { return Vec::new() };
+        let joins =
+            case.slots.iter().any(|slot| evidence::joins(case, slot) || pin::is_gone(case, slot, context));
+        if evidence::kept(case, &deployed.artifact, context.trust).is_some() && !joins && !explained {
+            return Vec::new();
+        }
+        return evidence::basics(&deployed.artifact, &case.order);
+    };
+    let kept = evidence::kept(case, &candidate.artifact, context.trust).is_some();
+    let hopeless: Vec<GateName> =
+        GATES.iter().filter(|gate| (gate.hopeless)(case, context)).map(|gate| gate.name).collect();
+    // Only signature and provenance have a kept verdict. What makes a candidate the target and what seals its
+    // votes is read in every run, unless an earlier gate keeps it from being the target anyway.
+    let is_no_target = hopeless.iter().any(|name| *name <= GateName::Upstream);
+    let asked = |gate: &&Gate| match gate.name {
+        _ if explained => true,
+        GateName::Evidence => !kept || hopeless.is_empty(),
+        GateName::Ready
+        | GateName::Upstream
+        | GateName::Checks
+        | GateName::Approvals
+        | GateName::Window
+        | GateName::OptIn => !kept || !is_no_target,
+    };
+    GATES.iter().filter(asked).flat_map(|gate| (gate.ask)(case)).collect()
+}
+
+/// Every gate's answer for the candidate, in order; none without a candidate.
+#[must_use]
+pub fn judge(case: &Case, facts: &Facts, context: &Context) -> Vec<Verdict> {
+    if case.candidate.is_none() {
+        return Vec::new();
+    }
+    GATES.iter().map(|gate| (gate.judge)(case, facts, context)).collect()
+}
+
+/// Whether gates 1 to 3 pass: then the candidate is the target, and its votes are sealed.
+#[must_use]
+pub fn is_target(verdicts: &[Verdict]) -> bool {
+    !verdicts.is_empty() && verdicts.iter().filter(|v| v.gate <= GateName::Checks).all(Verdict::is_passed)
+}
+
+/// What is known of one artifact; nothing where nothing was asked.
+pub(crate) fn facts_of<'a>(facts: &'a Facts, artifact: &Artifact) -> Option<&'a ArtifactFacts> {
+    facts.artifacts.get(artifact)
+}

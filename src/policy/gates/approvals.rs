@@ -1,0 +1,390 @@
+//! Gate 4, Approvals: the strictest policy is met by eligible votes, nobody eligible rejects, and a signed
+//! seal of those votes is attached to the artifact.
+//!
+//! The seal is what passes, read fresh from the registry; the votes decide whether one is due. A seal under a
+//! policy weaker than today's is void and the votes count again; a Reject after the seal voids it, too, and is
+//! sealed in its turn.
+
+use super::evidence::unread_text;
+use super::policy::{no_weaker, strictest};
+use super::votes::{self, Paper, Question, Tally};
+use super::{Context, facts_of};
+use crate::model::evidence::{Claim, Evidence, Facts, SealOf, SealProof};
+use crate::model::id::Artifact;
+use crate::model::kitchen::ApprovalTrust;
+use crate::model::order::ApprovalPolicy;
+use crate::model::plan::{Candidate, SealRequest};
+use crate::model::reason::Approved;
+use crate::model::serving::{ApprovalStatus, VoteStatus};
+use crate::model::time::{SKEW, Span, Time};
+use crate::model::verdict::{EvidenceRef, For, GateName, Verdict};
+use crate::model::world::is_cluster;
+use crate::policy::resolve::Case;
+
+const GATE: GateName = GateName::Approvals;
+
+const NOT_NEEDED: &str = "no approval is needed";
+
+/// Whoever may push could write who approved what, and that it ran here before.
+const UNSIGNED: &str = "an approval policy applies, and this repository keeps no signed records (--no-records): nothing is promoted; run with a key that signs records, or take the policy out of the Order, its Environment and the Preparation";
+
+/// The only result of a seal that passes.
+const APPROVED: &str = "Approved";
+
+/// The seal of this candidate, where a policy applies.
+#[must_use]
+pub fn ask(case: &Case) -> Vec<(Artifact, Claim)> {
+    match (&case.candidate, policy(case)) {
+        (Some(candidate), Ok(Some(_))) => {
+            vec![(candidate.artifact.clone(), Claim::Approvals(seal_of(case, candidate)))]
+        }
+        (Some(_) | None, _) => Vec::new(),
+    }
+}
+
+fn seal_of(case: &Case, candidate: &Candidate) -> SealOf {
+    SealOf { order: case.order.clone(), preparation: candidate.name.clone(), uid: candidate.uid.clone() }
+}
+
+/// The strictest of Order, Environment and the candidate's Preparation; `None`: no approval is needed.
+///
+/// # Errors
+/// No group may approve, or a policy is outside its bounds.
+pub fn policy(case: &Case) -> Result<Option<ApprovalPolicy>, String> {
+    let preparation = case.candidate.as_ref().and_then(|c| case.preparations.get(&c.name));
+    strictest(
+        case.demands.order_approvals.as_ref(),
+        case.demands.environment_approvals.as_ref(),
+        preparation.and_then(|p| p.object.spec.approval_policy.as_ref()),
+    )
+}
+
+/// Whether it cannot pass whatever the registry says: too few votes, and no seal was ever made.
+#[must_use]
+pub fn hopeless(case: &Case, context: &Context) -> bool {
+    let assessed = assess(case, &Facts::default(), context);
+    match assessed.policy {
+        None => assessed.reason != Approved::ApprovalNotRequired,
+        Some(_) => {
+            is_refused(context)
+                || !assessed.tally.vetoes.is_empty()
+                || (!assessed.tally.met && remembered_seal(case).is_none())
+        }
+    }
+}
+
+/// Whether no policy is met, whatever votes there are: nothing of it would be signed.
+fn is_refused(context: &Context) -> bool {
+    !context.records && !context.assumed
+}
+
+/// All that is known of the candidate's approval.
+#[derive(Debug, Clone)]
+pub struct Assessment {
+    /// The strictest policy; `None`: none is needed, or there is none that can be met.
+    pub policy: Option<ApprovalPolicy>,
+    /// The votes, judged; empty without a policy.
+    pub tally: Tally,
+    /// Condition Approved.
+    pub reason: Approved,
+    /// The gate's answer.
+    pub verdict: Verdict,
+    /// The seal that holds.
+    pub seal: Option<SealProof>,
+    /// The seal that is due.
+    pub due: Option<SealRequest>,
+}
+
+/// The gate's answer.
+#[must_use]
+pub fn judge(case: &Case, facts: &Facts, context: &Context) -> Verdict {
+    assess(case, facts, context).verdict
+}
+
+/// Judges votes and seal of the candidate.
+#[must_use]
+pub fn assess(case: &Case, facts: &Facts, context: &Context) -> Assessment {
+    let simple = |reason, verdict| Assessment {
+        policy: None,
+        tally: Tally::default(),
+        reason,
+        verdict,
+        seal: None,
+        due: None,
+    };
+    let Some(candidate) = &case.candidate else {
+        return simple(Approved::AwaitingApprovals, Verdict::failed(GATE, "there is no candidate"));
+    };
+    let policy = match policy(case) {
+        Ok(None) => {
+            return simple(Approved::ApprovalNotRequired, Verdict::passed(GATE, NOT_NEEDED));
+        }
+        Err(why) => return simple(Approved::AwaitingApprovals, Verdict::failed(GATE, why)),
+        Ok(Some(policy)) => policy,
+    };
+    let found = seal(case, candidate, facts);
+    let (newest, holds) = match &found {
+        Found::Seal(seal) => (Some(seal), seal_holds(seal, &policy, context.now)),
+        Found::None | Found::NotAsked | Found::Unread(_) => (None, false),
+    };
+    let tally = count(case, candidate, &policy, newest.filter(|_| holds).map(|s| s.sealed_time), context);
+    let due = due(case, candidate, &policy, &tally, &found, holds, context).filter(|_| !is_refused(context));
+    let (reason, mut verdict) = if is_refused(context) {
+        (Approved::AwaitingApprovals, Verdict::failed(GATE, UNSIGNED))
+    } else if let Found::Unread(why) = &found {
+        let mut verdict = Verdict::waiting(GATE, For::Registry, why.clone());
+        verdict.unread = true;
+        (Approved::SealingApprovals, verdict)
+    } else if !tally.vetoes.is_empty() {
+        let who = tally.vetoes.join(", ");
+        let message = format!("{who} rejects it; whoever rejected may vote again");
+        (Approved::ChangesRequested, Verdict::waiting(GATE, For::Person(tally.vetoes.clone()), message))
+    } else if let Some(seal) = newest.filter(|_| holds) {
+        (Approved::Approved, sealed(seal, candidate, &tally))
+    } else if tally.met && (context.assumed || context.foreseen) {
+        let by = voters(&tally.votes).join(", ");
+        // The runs until then make it the target and seal its votes.
+        let seal = if context.assumed { "their seal is assumed" } else { "their seal is made by then" };
+        (Approved::Approved, Verdict::passed(GATE, format!("enough approvals (by {by}); {seal}")))
+    } else if tally.met {
+        (Approved::SealingApprovals, sealing(&tally, due.as_ref(), &found))
+    } else {
+        (Approved::AwaitingApprovals, awaiting(&policy, &tally, newest))
+    };
+    verdict.message.push_str(at_whose_word(context));
+    verdict.parameters = serde_json::json!({"policy": policy, "approvalTrust": match context.electorate.trust() {
+        ApprovalTrust::Signed => "Signed",
+        ApprovalTrust::Cluster => "Cluster",
+        ApprovalTrust::Repository => "Repository",
+    }});
+    let seal = newest.filter(|_| holds).cloned();
+    Assessment { policy: Some(policy), tally, reason, verdict, seal, due }
+}
+
+enum Found {
+    Seal(SealProof),
+    None,
+    NotAsked,
+    Unread(String),
+}
+
+fn seal(case: &Case, candidate: &Candidate, facts: &Facts) -> Found {
+    let known =
+        facts_of(facts, &candidate.artifact).and_then(|known| known.approvals.get(&seal_of(case, candidate)));
+    match known {
+        None => Found::NotAsked,
+        Some(Evidence::Proven(seal)) => Found::Seal(seal.clone()),
+        Some(Evidence::Unread(unread)) => {
+            Found::Unread(format!("{}: seal of the votes: {}", unread.reason, unread_text(unread)))
+        }
+        // A registry that no longer shows what was sealed hides something: that is no absence.
+        Some(Evidence::Missing(looked) | Evidence::Invalid(looked)) => match remembered_seal(case) {
+            Some(time) => Found::Unread(format!(
+                "the votes were sealed at {time}, and the registry does not show that seal any more: {}",
+                looked.why
+            )),
+            None => Found::None,
+        },
+    }
+}
+
+/// When the Serving remembers the candidate's votes to have been sealed.
+fn remembered_seal(case: &Case) -> Option<Time> {
+    remembered(case)?.sealed_time
+}
+
+fn remembered(case: &Case) -> Option<&ApprovalStatus> {
+    let approval = case.serving.as_ref()?.status.approval.as_ref()?;
+    let candidate = case.candidate.as_ref()?;
+    (approval.preparation_name.as_ref() == Some(&candidate.name)).then_some(approval)
+}
+
+fn seal_holds(seal: &SealProof, policy: &ApprovalPolicy, now: Time) -> bool {
+    seal.result == APPROVED && no_weaker(&seal.policy, policy) && seal.sealed_time <= now.plus(SKEW)
+}
+
+fn count(
+    case: &Case,
+    candidate: &Candidate,
+    policy: &ApprovalPolicy,
+    sealed: Option<Time>,
+    context: &Context,
+) -> Tally {
+    let question = Question {
+        namespace: &case.order.namespace,
+        preparation: &candidate.name,
+        digest: candidate.artifact.digest,
+        uid: candidate.uid.as_deref(),
+        policy,
+        target_since: target_since(case, candidate),
+        sealed,
+        deployed: false,
+    };
+    let on_this = case.approvals.iter().filter(|a| {
+        let named = &a.object.spec.preparation_ref;
+        named.name == candidate.name
+            || (named.artifact_digest == candidate.artifact.digest
+                && !case.preparations.contains_key(&named.name))
+    });
+    let on_this = on_this
+        .map(|a| Paper { approval: &a.object, by_server: context.assumed || is_cluster(&a.origin.source) });
+    let seen: &[VoteStatus] = remembered(case).map_or(&[], |a| a.votes.as_slice());
+    votes::tally(&question, &context.electorate, on_this, seen, context.now)
+}
+
+/// Since when the candidate is the target, as the repository remembers it: a run's own clock seals nothing.
+fn target_since(case: &Case, candidate: &Candidate) -> Option<Time> {
+    let status = &case.serving.as_ref()?.status;
+    if status.target_preparation_name.as_ref() != Some(&candidate.name) {
+        return None;
+    }
+    status.target_since
+}
+
+/// A seal is due when the votes are enough and none holds; or when a veto must void one that approves.
+fn due(
+    case: &Case,
+    candidate: &Candidate,
+    policy: &ApprovalPolicy,
+    tally: &Tally,
+    found: &Found,
+    holds: bool,
+    context: &Context,
+) -> Option<SealRequest> {
+    let (result, before) = match found {
+        Found::Unread(_) | Found::NotAsked => return None,
+        Found::None if tally.met => (Approved::Approved, None),
+        Found::Seal(seal) if tally.met && !holds => (Approved::Approved, Some(seal)),
+        Found::Seal(seal) if !tally.vetoes.is_empty() && seal.result == APPROVED => {
+            (Approved::ChangesRequested, Some(seal))
+        }
+        Found::None | Found::Seal(_) => return None,
+    };
+    let votes_time = tally.seal_time?;
+    // The newest seal decides: one that replaces another, whether in result or in policy, must be newer than it.
+    let sealed_time = match before {
+        Some(seal) => votes_time.max(seal.sealed_time.plus(Span::of_seconds(1))),
+        None => votes_time,
+    };
+    (sealed_time <= context.now.plus(SKEW)).then(|| SealRequest {
+        of: seal_of(case, candidate),
+        artifact: candidate.artifact.clone(),
+        policy: policy.clone(),
+        result,
+        sealed_time,
+        votes: tally.votes.clone(),
+    })
+}
+
+fn sealed(seal: &SealProof, candidate: &Candidate, tally: &Tally) -> Verdict {
+    let mut verdict = Verdict::passed(GATE, sealed_by(seal.sealed_time, &tally.votes));
+    verdict.evidence.push(EvidenceRef {
+        kind: "approval".into(),
+        name: voters(&tally.votes).join(", "),
+        digest: Some(seal.proof.digest),
+        uri: candidate.artifact.repository.url(),
+        key: seal.proof.key.clone(),
+    });
+    verdict
+}
+
+fn sealed_by(time: Time, votes: &[VoteStatus]) -> String {
+    let voters = voters(votes);
+    let by = if voters.is_empty() { String::new() } else { format!(", by {}", voters.join(", ")) };
+    format!("approved and sealed at {time}{by}")
+}
+
+/// Every plan says it where the votes themselves are not authenticated by us.
+fn at_whose_word(context: &Context) -> &'static str {
+    match context.electorate.trust() {
+        ApprovalTrust::Repository => "; votes are taken at the repository's word (approvalTrust: Repository)",
+        ApprovalTrust::Signed | ApprovalTrust::Cluster => "",
+    }
+}
+
+/// Condition Approved of what is deployed: as it was when it was promoted.
+#[must_use]
+pub fn of_deployed(case: &Case, context: &Context) -> (Approved, String) {
+    let remembered = case.serving.as_ref().and_then(|s| s.status.approval.as_ref());
+    let deployed = case.deployed.as_ref().map(|d| &d.preparation);
+    match remembered.filter(|a| a.preparation_name.as_ref() == deployed && deployed.is_some()) {
+        Some(ApprovalStatus { sealed_time: Some(time), votes, .. }) => {
+            (Approved::Approved, format!("{}{}", sealed_by(*time, votes), at_whose_word(context)))
+        }
+        Some(_) | None => (Approved::ApprovalNotRequired, NOT_NEEDED.into()),
+    }
+}
+
+fn voters(votes: &[VoteStatus]) -> Vec<String> {
+    votes
+        .iter()
+        .filter(|v| v.counted)
+        .map(|v| if v.approver.username.is_empty() { &v.approver.subject } else { &v.approver.username })
+        .cloned()
+        .collect()
+}
+
+fn sealing(tally: &Tally, due: Option<&SealRequest>, found: &Found) -> Verdict {
+    let voters = voters(&tally.votes).join(", ");
+    let (what, next) = match (due, found) {
+        (Some(_), _) => (For::Evidence, "their seal is due, and the run attaches it"),
+        (None, Found::NotAsked) => {
+            (For::AnotherGate, "the seal was not read in this run: another gate holds")
+        }
+        (None, _) if tally.seal_time.is_none() => (
+            For::AnotherGate,
+            "they are sealed once gates 1 to 3 have made it the target and that is committed",
+        ),
+        (None, _) => (For::Evidence, "the seal is not attached yet"),
+    };
+    Verdict::waiting(GATE, what, format!("enough approvals (by {voters}); {next}"))
+}
+
+fn awaiting(policy: &ApprovalPolicy, tally: &Tally, void: Option<&SealProof>) -> Verdict {
+    let groups = match policy.allowed_groups.as_slice() {
+        [] => "any approver".to_owned(),
+        groups => groups.join(", "),
+    };
+    let voters = voters(&tally.votes);
+    let by = if voters.is_empty() { String::new() } else { format!(" (by {})", voters.join(", ")) };
+    let mut message =
+        format!("{} of {} approvals from {groups}{by}", tally.approvals, policy.required_approvals);
+    if void.is_some_and(|s| s.result == APPROVED) {
+        message.push_str("; the seal that is there was made under a weaker policy and is void");
+    }
+    let ignored: Vec<String> = tally
+        .votes
+        .iter()
+        .filter(|v| !v.counted)
+        .take(5)
+        .map(|v| format!("{} by {} ({})", v.name, v.approver.username, v.reason))
+        .collect();
+    if !ignored.is_empty() {
+        message.push_str(&format!("; not counted: {}", ignored.join(", ")));
+    }
+    let person = tally.may_vote.clone();
+    if person.is_empty() {
+        message
+            .push_str("; nobody who may vote is left: the Kitchen lists no other approver in these groups");
+    } else {
+        message.push_str(&format!("; may vote: {}", person.join(", ")));
+    }
+    Verdict::waiting(GATE, For::Person(person), message)
+}
+
+/// `status.approval` of the candidate after this run.
+#[must_use]
+pub fn status(case: &Case, assessed: &Assessment) -> Option<ApprovalStatus> {
+    let candidate = case.candidate.as_ref()?;
+    assessed.policy.as_ref()?;
+    let before = remembered(case);
+    let mut status = before.cloned().unwrap_or_default();
+    status.preparation_name = Some(candidate.name.clone());
+    status.votes.clone_from(&assessed.tally.votes);
+    if let Some(seal) = &assessed.seal {
+        status.sealed_time = Some(seal.sealed_time);
+        status.attestation = Some(seal.proof.digest);
+        status.record = Some(seal.proof.blob);
+    }
+    Some(status)
+}

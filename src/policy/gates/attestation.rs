@@ -1,0 +1,215 @@
+//! An attestation check: a signed statement of a type, young enough, for which an expression holds.
+//!
+//! Which of several statements decides is told by signed times alone: the newest one. A statement without a
+//! time cannot be told older or newer than another, so all such must hold, too. With `maxAge` only statements
+//! that carry a time are looked at.
+
+use super::checks::Answer;
+use super::evidence::unread_text;
+use super::expression;
+use crate::model::evidence::{Evidence, Proof, Statement};
+use crate::model::order::AttestationCheck;
+use crate::model::time::{SKEW, Time};
+use serde_json::Value;
+use std::sync::Arc;
+
+/// in-toto's test result: its `result` must be `PASSED`, whatever an expression says.
+pub const TEST_RESULT: &str = "https://in-toto.io/attestation/test-result/v0.1";
+
+/// Judges the statements of the wanted type that are signed by a key trusted for checks.
+#[must_use]
+pub fn judge(check: &AttestationCheck, known: Option<&Evidence<Vec<Proof>>>, now: Time) -> Answer {
+    let proofs = match known {
+        None => return Answer::not_read(),
+        Some(Evidence::Unread(unread)) => {
+            return Answer::unread(format!("{}: {}", unread.reason, unread_text(unread)));
+        }
+        Some(Evidence::Missing(looked) | Evidence::Invalid(looked)) => {
+            let (why, wanted) = (&looked.why, &check.predicate_type);
+            let named = why.contains(wanted.as_str());
+            return Answer::lacking(if named { why.clone() } else { format!("{why} ({wanted})") });
+        }
+        Some(Evidence::Proven(proofs)) => proofs,
+    };
+    let mut ahead = None;
+    let mut dated: Vec<(Time, Signed)> = Vec::new();
+    let mut undated: Vec<Signed> = Vec::new();
+    for proof in proofs {
+        let Some(statement) = proof.statement.as_ref().filter(|s| s.predicate_type == check.predicate_type)
+        else {
+            continue;
+        };
+        match statement.time {
+            Some(time) if time > now.plus(SKEW) => ahead = ahead.max(Some(time)),
+            Some(time) => dated.push((time, (proof, statement))),
+            None => undated.push((proof, statement)),
+        }
+    }
+    let newest = dated.iter().map(|(time, _)| *time).max();
+    let mut deciding: Vec<Signed> =
+        dated.into_iter().filter(|(time, _)| Some(*time) == newest).map(|(_, s)| s).collect();
+    match (check.max_age, newest) {
+        (None, _) => deciding.extend(undated),
+        (Some(_), None) if !undated.is_empty() => {
+            return Answer::failed(format!(
+                "maxAge is asked for, and the statement carries no time; its predicate may be given finishedOn (RFC 3339) ({})",
+                check.predicate_type
+            ));
+        }
+        (Some(age), Some(made)) if made.plus(age) < now => {
+            return Answer::lacking(format!(
+                "the newest statement is of {made}, valid for {age} until {}; a newer one is needed",
+                made.plus(age)
+            ));
+        }
+        (Some(_), _) => {}
+    }
+    if deciding.is_empty() {
+        return Answer::lacking(match ahead {
+            Some(time) => format!("the statement is dated {time}, ahead of this run's clock"),
+            None => format!("no statement of type {}", check.predicate_type),
+        });
+    }
+    deciding.sort_by_key(|(proof, _)| proof.digest);
+    for (proof, statement) in &deciding {
+        if let Err(why) = holds(check, statement) {
+            return Answer::failed(format!("{why} (statement {})", proof.digest.short()));
+        }
+    }
+    let until = check.max_age.and_then(|age| newest.map(|made| made.plus(age)));
+    let made = newest.map(|made| format!(", of {made}")).unwrap_or_default();
+    let valid = until.map(|until| format!(", valid until {until}")).unwrap_or_default();
+    let keys: Vec<&str> = deciding.iter().map(|(proof, _)| proof.key.as_str()).collect();
+    Answer::passed(
+        format!("signed by {}{made}{valid}", keys.join(", ")),
+        deciding.iter().map(|(proof, _)| *proof),
+        "attestation",
+    )
+}
+
+type Signed<'a> = (&'a Proof, &'a Arc<Statement>);
+
+fn holds(check: &AttestationCheck, statement: &Statement) -> Result<(), String> {
+    if check.predicate_type == TEST_RESULT {
+        match statement.predicate.get("result").and_then(Value::as_str) {
+            Some("PASSED") => {}
+            Some(other) => return Err(format!("its result is {other:?}, not \"PASSED\"")),
+            None => return Err("it has no result".into()),
+        }
+    }
+    let Some(text) = &check.expression else { return Ok(()) };
+    match expression::holds(text, &statement.predicate) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(format!("the expression {text:?} is false")),
+        Err(why) => Err(why),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, clippy::panic)]
+    use super::*;
+    use crate::model::time::Span;
+    use crate::model::verdict::{For, Outcome};
+    use crate::policy::gates::checks::tests::{looked, proof, unread};
+    use serde_json::json;
+
+    const NOW: &str = "2026-01-10T12:00:00Z";
+
+    fn now() -> Time {
+        Time::parse(NOW).unwrap()
+    }
+    fn check(expression: Option<&str>, max_age: Option<&str>) -> AttestationCheck {
+        AttestationCheck {
+            predicate_type: TEST_RESULT.into(),
+            expression: expression.map(str::to_owned),
+            max_age: max_age.map(|a| Span::parse(a).unwrap()),
+        }
+    }
+    fn tests(predicates: &[Value]) -> Evidence<Vec<Proof>> {
+        Evidence::Proven(predicates.iter().map(|p| proof(TEST_RESULT, p.clone())).collect())
+    }
+    fn run(check: &AttestationCheck, predicates: &[Value]) -> Answer {
+        judge(check, Some(&tests(predicates)), now())
+    }
+
+    #[test]
+    fn a_passed_test_result_passes_and_names_its_evidence() {
+        let answer = run(&check(None, None), &[json!({"result": "PASSED"})]);
+        assert_eq!(answer.outcome, Outcome::Passed);
+        assert_eq!((answer.evidence.len(), answer.evidence[0].kind.as_str()), (1, "attestation"));
+        for bad in
+            [json!({"result": "FAILED"}), json!({"result": "passed"}), json!({}), json!({"result": true})]
+        {
+            assert_eq!(run(&check(None, None), std::slice::from_ref(&bad)).outcome, Outcome::Failed, "{bad}");
+        }
+        // An expression cannot talk a failed result into a passed one.
+        let lenient = check(Some("result == 'FAILED'"), None);
+        assert_eq!(run(&lenient, &[json!({"result": "FAILED"})]).outcome, Outcome::Failed);
+    }
+
+    #[test]
+    fn the_expression_must_be_true() {
+        let coverage = check(Some("coverage >= 80"), None);
+        assert_eq!(run(&coverage, &[json!({"result": "PASSED", "coverage": 81})]).outcome, Outcome::Passed);
+        let low = run(&coverage, &[json!({"result": "PASSED", "coverage": 79})]);
+        assert!(low.message.starts_with("the expression \"coverage >= 80\" is false"), "{}", low.message);
+        let absent = run(&coverage, &[json!({"result": "PASSED"})]);
+        assert_eq!(absent.outcome, Outcome::Failed);
+        assert!(absent.message.contains("undefined"), "{}", absent.message);
+    }
+
+    #[test]
+    fn the_newest_by_its_signed_time_decides_in_any_order() {
+        let old = json!({"result": "PASSED", "finishedOn": "2026-01-09T00:00:00Z"});
+        let new = json!({"result": "FAILED", "finishedOn": "2026-01-10T00:00:00Z"});
+        let fixed = json!({"result": "PASSED", "finishedOn": "2026-01-10T06:00:00+01:00"});
+        for pair in [[old.clone(), new.clone()], [new.clone(), old]] {
+            assert_eq!(run(&check(None, None), &pair).outcome, Outcome::Failed);
+        }
+        for pair in [[new.clone(), fixed.clone()], [fixed.clone(), new.clone()]] {
+            assert_eq!(run(&check(None, None), &pair).outcome, Outcome::Passed);
+        }
+        let same_time = json!({"result": "FAILED", "finishedOn": "2026-01-10T05:00:00Z"});
+        assert_eq!(run(&check(None, None), &[fixed.clone(), same_time]).outcome, Outcome::Failed, "a tie");
+        let undated = json!({"result": "FAILED"});
+        assert_eq!(run(&check(None, None), &[fixed, undated]).outcome, Outcome::Failed, "it may be newer");
+    }
+
+    #[test]
+    fn age_is_judged_by_signed_times() {
+        let week = check(None, Some("168h"));
+        let made = |time: &str| json!({"result": "PASSED", "finishedOn": time});
+        let fresh = run(&week, &[made("2026-01-03T12:00:00Z")]);
+        assert_eq!(fresh.outcome, Outcome::Passed, "to the second");
+        assert!(fresh.message.ends_with("valid until 2026-01-10T12:00:00Z"), "{}", fresh.message);
+        let stale = run(&week, &[made("2026-01-03T11:59:59Z")]);
+        assert_eq!(stale.outcome, Outcome::Waiting(For::Evidence));
+        let undated = run(&week, &[json!({"result": "PASSED"})]);
+        assert_eq!(undated.outcome, Outcome::Failed);
+        assert!(undated.message.contains("may be given finishedOn"), "{}", undated.message);
+        let beside = [json!({"result": "PASSED"}), made("2026-01-09T00:00:00Z")];
+        assert_eq!(run(&week, &beside).outcome, Outcome::Passed);
+        let future = run(&week, &[made("2026-01-10T12:05:01Z")]);
+        assert_eq!(future.outcome, Outcome::Waiting(For::Evidence), "{}", future.message);
+        assert!(future.message.contains("ahead of this run's clock"));
+        assert_eq!(run(&week, &[made("2026-01-10T12:05:00Z")]).outcome, Outcome::Passed);
+    }
+
+    #[test]
+    fn another_type_proves_nothing() {
+        let other = Evidence::Proven(vec![proof("https://example.com/other", json!({"result": "PASSED"}))]);
+        let answer = judge(&check(None, None), Some(&other), now());
+        assert_eq!(answer.outcome, Outcome::Waiting(For::Evidence));
+    }
+
+    #[test]
+    fn missing_invalid_and_unread_are_three_things() {
+        let missing = judge(&check(None, None), Some(&Evidence::Missing(looked("none attached"))), now());
+        assert_eq!((missing.outcome, missing.unread), (Outcome::Waiting(For::Evidence), false));
+        let invalid = judge(&check(None, None), Some(&Evidence::Invalid(looked("unknown key"))), now());
+        assert!(invalid.message.starts_with("unknown key"), "{}", invalid.message);
+        let unread = judge(&check(None, None), Some(&Evidence::Unread(unread())), now());
+        assert_eq!((unread.outcome, unread.unread), (Outcome::Waiting(For::Registry), true));
+    }
+}

@@ -1,0 +1,325 @@
+//! Gate 5, Evidence: artifact, signature and provenance, read fresh from the registry at the promotion.
+
+use super::{Context, facts_of, ready};
+use crate::model::evidence::{Claim, Evidence, Facts, KeyState, Looked, Unread};
+use crate::model::id::{Artifact, Digest, OrderRef};
+use crate::model::kitchen::Role;
+use crate::model::order::Mode;
+use crate::model::plan::Candidate;
+use crate::model::reason::Verified;
+use crate::model::time::Time;
+use crate::model::verdict::{EvidenceRef, For, GateName, Verdict};
+use crate::policy::resolve::Case;
+use crate::policy::resolve::slot::Slot;
+use std::fmt::Write as _;
+
+const GATE: GateName = GateName::Evidence;
+
+/// What must be proven of any artifact of this Order.
+#[must_use]
+pub fn basics(artifact: &Artifact, order: &OrderRef) -> Vec<(Artifact, Claim)> {
+    [Claim::Artifact, Claim::Signature, Claim::Provenance(order.clone())]
+        .into_iter()
+        .map(|claim| (artifact.clone(), claim))
+        .collect()
+}
+
+/// The candidate's artifact, signature and provenance; under Automatic also the provenance of what is
+/// deployed, whose build time the candidate must pass.
+#[must_use]
+pub fn ask(case: &Case) -> Vec<(Artifact, Claim)> {
+    let Some(candidate) = &case.candidate else { return Vec::new() };
+    let mut all = basics(&candidate.artifact, &case.order);
+    if let (Mode::Automatic, Some(deployed)) = (case.mode, &case.deployed) {
+        all.push((deployed.artifact.clone(), Claim::Provenance(case.order.clone())));
+    }
+    all
+}
+
+/// What the registry says of an artifact's signature and provenance.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Verification {
+    /// For condition Verified.
+    pub reason: Verified,
+    /// For a person; stable from run to run.
+    pub message: String,
+    /// What it rests on.
+    pub evidence: Vec<EvidenceRef>,
+    /// Names of the keys.
+    pub keys: Vec<String>,
+    /// When the provenance says the build finished.
+    pub built: Option<Time>,
+}
+
+/// Judges artifact, signature and provenance of one artifact for one Order; `None`: nothing was asked.
+#[must_use]
+pub fn verify(facts: &Facts, artifact: &Artifact, order: &OrderRef) -> Option<Verification> {
+    let known = facts_of(facts, artifact);
+    if let Some(why) = keys_missing(facts) {
+        return Some(said(Verified::SigningKeyNotReady, why));
+    }
+    let known = known?;
+    let mut proven = said(Verified::SignaturesVerified, String::new());
+    let mut unread: Option<Verification> = None;
+    let mut lacking: Vec<(Verified, String)> = Vec::new();
+    let mut sort = |outcome: Outcome<'_>, claim: &str| match outcome {
+        Outcome::Fine => {}
+        Outcome::Lacks(fallback, looked) => {
+            lacking.push((looked.reason.unwrap_or(fallback), told(claim, looked)))
+        }
+        Outcome::Unread(u) => {
+            let text = format!("{claim}: {}", unread_text(u));
+            unread.get_or_insert_with(|| said(u.reason, text));
+        }
+    };
+    let artifact_outcome = known.artifact.as_ref()?;
+    match artifact_outcome {
+        Evidence::Proven(_) => {
+            proven.evidence.push(EvidenceRef {
+                kind: "artifact".into(),
+                name: String::new(),
+                digest: Some(artifact.digest),
+                uri: artifact.repository.url(),
+                key: String::new(),
+            });
+            sort(Outcome::Fine, "artifact");
+        }
+        Evidence::Missing(l) => sort(Outcome::Lacks(Verified::ArtifactNotFound, l), "artifact"),
+        Evidence::Invalid(l) => sort(Outcome::Lacks(Verified::ArtifactInvalid, l), "artifact"),
+        Evidence::Unread(u) => sort(Outcome::Unread(u), "artifact"),
+    }
+    match known.signature.as_ref()? {
+        Evidence::Proven(proof) => {
+            proven.evidence.push(reference("signature", proof, artifact));
+            proven.keys.push(proof.key.clone());
+        }
+        Evidence::Missing(l) => sort(Outcome::Lacks(Verified::SignatureMissing, l), "signature"),
+        Evidence::Invalid(l) => sort(Outcome::Lacks(Verified::SignatureInvalid, l), "signature"),
+        Evidence::Unread(u) => sort(Outcome::Unread(u), "signature"),
+    }
+    match known.provenance.get(order)? {
+        Evidence::Proven(provenance) => {
+            proven.evidence.push(reference("provenance", &provenance.proof, artifact));
+            proven.keys.push(provenance.proof.key.clone());
+            proven.built = provenance.finished_on;
+        }
+        Evidence::Missing(l) => sort(Outcome::Lacks(Verified::SignatureMissing, l), "provenance"),
+        Evidence::Invalid(l) => sort(Outcome::Lacks(Verified::SignatureInvalid, l), "provenance"),
+        Evidence::Unread(u) => sort(Outcome::Unread(u), "provenance"),
+    }
+    if let Some((reason, _)) = lacking.first() {
+        let reason = *reason;
+        // What is known to be lacking is told even where something else could not be read.
+        let mut message: Vec<String> = lacking.iter().map(|(_, m)| m.clone()).collect();
+        return Some(match unread {
+            Some(unread) => {
+                message.push(unread.message);
+                said(unread.reason, message.join("; "))
+            }
+            None => said(reason, message.join("; ")),
+        });
+    }
+    if let Some(unread) = unread {
+        return Some(unread);
+    }
+    proven.keys.sort();
+    proven.keys.dedup();
+    proven.message = format!("signature and provenance verified with {}", proven.keys.join(", "));
+    Some(proven)
+}
+
+enum Outcome<'a> {
+    Fine,
+    Lacks(Verified, &'a Looked),
+    Unread(&'a Unread),
+}
+
+fn said(reason: Verified, message: String) -> Verification {
+    Verification { reason, message, evidence: Vec::new(), keys: Vec::new(), built: None }
+}
+
+fn told(claim: &str, looked: &Looked) -> String {
+    let mut text = format!("{claim}: {}", looked.why);
+    // The only one that was looked at is what the sentence is about.
+    if let [only] = looked.candidates.as_slice()
+        && looked.why.contains(&only.why)
+    {
+        return text;
+    }
+    for candidate in looked.candidates.iter().take(3) {
+        let digest = candidate.digest.map(|d| format!(" {}", d.short())).unwrap_or_default();
+        let _ = write!(text, " [{}{digest}: {}]", candidate.place, candidate.why);
+    }
+    if looked.candidates.len() > 3 {
+        let _ = write!(text, " [and {} more]", looked.candidates.len() - 3);
+    }
+    text
+}
+
+/// A failed request, for a message.
+#[must_use]
+pub fn unread_text(unread: &Unread) -> String {
+    let status = unread.status.map(|s| format!(" answered {s}")).unwrap_or_default();
+    if unread.request.is_empty() {
+        unread.why.clone()
+    } else {
+        format!("{}{status}: {}", unread.request, unread.why)
+    }
+}
+
+fn reference(kind: &str, proof: &crate::model::evidence::Proof, artifact: &Artifact) -> EvidenceRef {
+    EvidenceRef {
+        kind: kind.into(),
+        name: proof.place.clone(),
+        digest: Some(proof.digest),
+        uri: artifact.repository.url(),
+        key: proof.key.clone(),
+    }
+}
+
+/// Why no key can vouch for anything: nothing is asked then.
+fn keys_missing(facts: &Facts) -> Option<String> {
+    if let Some(why) = trust_unusable(&facts.keys) {
+        return Some(why);
+    }
+    let state = &facts.keys;
+    for (role, word) in [(Role::Signature, "signature"), (Role::Provenance, "provenance")] {
+        if !state.usable.contains(&role) {
+            return Some(format!("the Kitchen has no key with role {word} yet"));
+        }
+    }
+    None
+}
+
+/// Why the Kitchen's trust as a whole vouches for nothing, whatever the roles of its keys.
+#[must_use]
+pub fn trust_unusable(state: &KeyState) -> Option<String> {
+    if !state.errors.is_empty() {
+        return Some(format!("the Kitchen's trust cannot be used: {}", state.errors.join("; ")));
+    }
+    if !state.identities.is_empty() {
+        return Some(format!(
+            "the Kitchen trusts keyless identities ({}), which this build cannot verify yet: nothing passes",
+            state.identities.join(", ")
+        ));
+    }
+    None
+}
+
+/// Judges the candidate's evidence as it was read in this run.
+#[must_use]
+pub fn judge(case: &Case, facts: &Facts, _context: &Context) -> Verdict {
+    let Some(candidate) = &case.candidate else { return Verdict::failed(GATE, "there is no candidate") };
+    let Some(found) = verify(facts, &candidate.artifact, &case.order) else {
+        return Verdict::waiting(
+            GATE,
+            For::AnotherGate,
+            "not read in this run: another gate holds, and the last verdict is kept",
+        );
+    };
+    let mut verdict = match found.reason {
+        Verified::SignaturesVerified => Verdict::passed(GATE, found.message.clone()),
+        Verified::ArtifactInvalid => Verdict::failed(GATE, found.message.clone()),
+        Verified::RegistryUnauthorized
+        | Verified::RegistryRateLimited
+        | Verified::RegistryUnreachable
+        | Verified::RegistryError => {
+            Verdict::waiting(GATE, For::Registry, format!("{}: {}", found.reason, found.message))
+        }
+        Verified::SignatureMissing
+        | Verified::SignatureInvalid
+        | Verified::SigningKeyNotReady
+        | Verified::ArtifactNotFound
+        | Verified::NotVerified => {
+            Verdict::waiting(GATE, For::Evidence, format!("{}: {}", found.reason, found.message))
+        }
+    };
+    verdict.unread = found.reason.is_unread();
+    verdict.evidence = found.evidence;
+    if verdict.is_passed() {
+        if let Some(held) = made_from_bad(case, candidate, facts) {
+            return held;
+        }
+        if let Some(held) = not_built_later(case, facts, found.built) {
+            return held;
+        }
+    }
+    verdict
+}
+
+/// What an object claims to be rendered from may leave a known-bad digest out; signed provenance does not.
+fn made_from_bad(case: &Case, candidate: &Candidate, facts: &Facts) -> Option<Verdict> {
+    let kitchen = case.kitchen.as_ref()?;
+    let provenance = facts_of(facts, &candidate.artifact)?.provenance.get(&case.order)?;
+    let Evidence::Proven(provenance) = provenance else { return None };
+    let bad = |digest: &Digest| provenance.dependencies.contains(digest);
+    let wrong = ready::rejected(&kitchen.spec, case.place.as_deref(), bad);
+    let what = "its signed provenance lists what is known to be bad among what it was made from";
+    (!wrong.is_empty()).then(|| Verdict::failed(GATE, format!("{what}: {}", wrong.join("; "))))
+}
+
+/// Object times are claims: an Automatic candidate whose signed build time is not later than that of what is
+/// deployed is held.
+fn not_built_later(case: &Case, facts: &Facts, built: Option<Time>) -> Option<Verdict> {
+    let (Mode::Automatic, Some(deployed), Some(built)) = (case.mode, &case.deployed, built) else {
+        return None;
+    };
+    match facts_of(facts, &deployed.artifact)?.provenance.get(&case.order)? {
+        Evidence::Proven(provenance) => {
+            let running = provenance.finished_on?;
+            (built <= running).then(|| {
+                Verdict::failed(
+                    GATE,
+                    format!(
+                        "its signed provenance says it was built at {built}, not later than what is deployed ({running}): an Automatic Order never goes back in age"
+                    ),
+                )
+            })
+        }
+        Evidence::Unread(unread) => {
+            let mut verdict = Verdict::waiting(
+                GATE,
+                For::Registry,
+                format!("{}: provenance of what is deployed: {}", unread.reason, unread_text(unread)),
+            );
+            verdict.unread = true;
+            Some(verdict)
+        }
+        // What is deployed may have lost its provenance; then there is no second time to compare with.
+        Evidence::Missing(_) | Evidence::Invalid(_) => None,
+    }
+}
+
+/// The kept verdict of an artifact under the trust in force: for display and while waiting, never to promote.
+#[must_use]
+pub fn kept(case: &Case, artifact: &Artifact, trust: Option<Digest>) -> Option<(Time, Vec<String>)> {
+    let kept = case.serving.as_ref()?.status.verified.as_ref()?;
+    (kept.digest == artifact.digest && Some(kept.keys) == trust).then(|| (kept.time, kept.by.clone()))
+}
+
+/// Why what is deployed cannot be deployed anew, where the registry says that the artifact is not there: it runs
+/// on from what Argo CD has, until that is gone, too.
+#[must_use]
+pub fn vanished(facts: &Facts, deployed: &Artifact) -> Option<String> {
+    match facts_of(facts, deployed)?.artifact.as_ref()? {
+        Evidence::Missing(looked) if looked.reason == Some(Verified::ArtifactNotFound) => {
+            Some(format!("what is deployed is not recoverable: {}", looked.why))
+        }
+        Evidence::Missing(_) | Evidence::Proven(_) | Evidence::Invalid(_) | Evidence::Unread(_) => None,
+    }
+}
+
+/// Whether a Cluster joins: it belongs to the Environment that the deployed Preparation was promoted in, and
+/// has no Application yet.
+#[must_use]
+pub fn joins(case: &Case, slot: &Slot) -> bool {
+    let Some(serving) = &case.serving else { return false };
+    case.deployed.is_some()
+        && case.at_home()
+        && slot.cluster.held.is_none()
+        && !serving
+            .status
+            .clusters
+            .iter()
+            .any(|c| c.name == slot.cluster.name && c.reason == crate::policy::resolve::PINNED)
+}

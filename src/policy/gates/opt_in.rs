@@ -1,0 +1,79 @@
+//! Gate 7, Opt-in: per Cluster, no Application of our name exists that we did not create, unless it is
+//! annotated for exactly this Order. A held Cluster never holds the others.
+
+use super::Context;
+use crate::model::evidence::{Claim, Facts};
+use crate::model::id::Artifact;
+use crate::model::verdict::{EvidenceRef, For, GateName, Verdict};
+use crate::policy::resolve::Case;
+use crate::policy::resolve::slot::{Consent, Slot};
+
+const GATE: GateName = GateName::OptIn;
+
+/// Nothing: git and the observed Applications decide.
+#[must_use]
+pub fn ask(_case: &Case) -> Vec<(Artifact, Claim)> {
+    Vec::new()
+}
+
+/// Whether one Cluster's Application may be written; the word for the record, or why not.
+///
+/// # Errors
+/// The full message: Application, annotation, found and wanted.
+pub fn admits(slot: &Slot, context: &Context) -> Result<&'static str, String> {
+    if slot.observed.as_ref().is_some_and(|live| live.metadata.deletion_timestamp.is_some()) {
+        return Err(format!(
+            "Application {} is being deleted; it is not written before it is gone",
+            slot.name
+        ));
+    }
+    match &slot.consent {
+        Consent::Ours => Ok("created"),
+        Consent::Free { observed: true } => Ok("created"),
+        Consent::Free { observed: false } if context.require_observation => Err(format!(
+            "whether an Application {} exists was not observed, and argocd.requireObservation asks for it",
+            slot.name
+        )),
+        Consent::Free { observed: false } => Ok("not observed"),
+        Consent::OptedIn => Ok("opted in"),
+        Consent::Refused(why) => Err(why.clone()),
+    }
+}
+
+/// Passes once one Cluster can converge.
+#[must_use]
+pub fn judge(case: &Case, _facts: &Facts, context: &Context) -> Verdict {
+    let mut open: Vec<(&Slot, &'static str)> = Vec::new();
+    let mut held: Vec<String> = Vec::new();
+    for slot in &case.slots {
+        if slot.cluster.held.is_some() {
+            continue;
+        }
+        match admits(slot, context) {
+            Ok(word) => open.push((slot, word)),
+            Err(why) => held.push(format!("Cluster {}: {why}", slot.cluster.name)),
+        }
+    }
+    if open.is_empty() {
+        return Verdict::waiting(
+            GATE,
+            For::Person(vec!["the owner of the Application".into()]),
+            if held.is_empty() { "no Cluster can take it".into() } else { held.join("; ") },
+        );
+    }
+    let mut message: Vec<String> =
+        open.iter().map(|(slot, word)| format!("Cluster {}: {word}", slot.cluster.name)).collect();
+    message.extend(held);
+    let mut verdict = Verdict::passed(GATE, message.join("; "));
+    verdict.evidence = open
+        .iter()
+        .map(|(slot, word)| EvidenceRef {
+            kind: "application".into(),
+            name: format!("{}: {word}", slot.cluster.name),
+            digest: None,
+            uri: slot.name.to_string(),
+            key: String::new(),
+        })
+        .collect();
+    verdict
+}

@@ -1,0 +1,437 @@
+//! Proof of what ran where: history is a claim, signed records are proof (`promotion.md`, "Gates").
+//!
+//! A history entry counts when the records that it names are in the repository, verify by a key trusted for
+//! records, and say the same: Order, Environment, Preparation, digest and times. Where a repository keeps no
+//! records (`--no-records`) history is taken at its word, and every answer says so.
+
+use super::Context;
+use super::soak::Run;
+use crate::model::evidence::{Evidence, Facts, Proof, RecordAsk};
+use crate::model::id::{
+    Artifact, ClusterName, Digest, EnvironmentName, Namespace, OrderName, OrderRef, PreparationName,
+};
+use crate::model::reason::Ended;
+use crate::model::serving::HistoryEntry;
+use crate::model::time::{SKEW, Time};
+use crate::model::verdict::EvidenceRef;
+use crate::policy::resolve::Case;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+/// Predicate type of promotion records.
+pub(crate) const PROMOTION: &str = "https://kokumi.dev/attestations/promotion/v1";
+/// Predicate type of deployment records.
+pub(crate) const DEPLOYMENT: &str = "https://kokumi.dev/attestations/deployment/v1";
+
+/// What a promotion record says, as far as it is compared.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct PromotionSays {
+    order: Named<OrderName>,
+    environment: EnvironmentName,
+    preparation: Named<PreparationName>,
+    base_digest: Option<Digest>,
+    previous: Option<Previous>,
+    promoted_time: Time,
+    target_namespace: Option<Namespace>,
+    #[serde(default)]
+    clusters: Vec<PromotedTo>,
+}
+
+/// A Cluster that a promotion went to.
+#[derive(Debug, Clone, Deserialize)]
+pub struct PromotedTo {
+    /// Its name.
+    pub name: ClusterName,
+    /// Its API server then; absent in records of older builds.
+    pub server: Option<String>,
+}
+
+/// What a deployment record says, as far as it is compared.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct DeploymentSays {
+    order: Named<OrderName>,
+    environment: EnvironmentName,
+    preparation: Named<PreparationName>,
+    promotion_record: RecordRef,
+    first_healthy_time: Time,
+    ended_time: Option<Time>,
+    ended_reason: Option<Ended>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Named<N> {
+    namespace: Namespace,
+    name: N,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Previous {
+    digest: Digest,
+    /// Absent in records of older builds.
+    first_healthy_time: Option<Time>,
+    healthy_until: Option<Time>,
+}
+
+#[derive(Debug, Deserialize)]
+struct RecordRef {
+    digest: Digest,
+}
+
+/// The records that an Order's history names, for [`Facts::records`].
+pub fn asks(order: &OrderRef, history: &[HistoryEntry]) -> Vec<RecordAsk> {
+    let ask = |bundle: &Digest, entry: &HistoryEntry| RecordAsk {
+        order: order.clone(),
+        bundle: *bundle,
+        artifact: entry.digest,
+    };
+    history
+        .iter()
+        .flat_map(|entry| {
+            entry.promotion_record.iter().chain(&entry.deployment_record).map(move |b| ask(b, entry))
+        })
+        .collect()
+}
+
+/// One history entry, and what proves it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Proven {
+    /// Its times, as the records say them.
+    pub run: Run,
+    /// The Preparation.
+    pub preparation: PreparationName,
+    /// Its artifact.
+    pub digest: Digest,
+    /// What it was rendered from, as the promotion record says.
+    pub base_digest: Option<Digest>,
+    /// Where.
+    pub environment: Option<EnvironmentName>,
+    /// The records; none where history is taken at its word.
+    pub evidence: Vec<EvidenceRef>,
+}
+
+/// Judges one entry of `history` (newest first). `observed`: since when this run itself sees the newest one
+/// healthy, which is what is deployed; that is no claim.
+///
+/// # Errors
+/// Why it is not proven.
+pub fn entry(
+    order: &OrderRef,
+    history: &[HistoryEntry],
+    at: usize,
+    observed: Option<Time>,
+    facts: &Facts,
+    context: &Context,
+) -> Result<Proven, String> {
+    let claim = &history[at];
+    let ended = claim.ended_time.zip(claim.ended_reason);
+    let newer = newer_promotion(history, at);
+    let mut proven = Proven {
+        run: Run {
+            promoted: claim.promoted_time,
+            first_healthy: claim.first_healthy_time,
+            ended,
+            healthy_until: claim.healthy_until,
+        },
+        preparation: claim.preparation_name.clone(),
+        digest: claim.digest,
+        base_digest: claim.base_digest,
+        environment: claim.environment.clone(),
+        evidence: Vec::new(),
+    };
+    if let (None, Some(newer)) = (ended, newer) {
+        // Only the newest can still run.
+        proven.run.ended = Some((newer.promoted_time, Ended::Superseded));
+    }
+    if context.records {
+        signed(order, history, at, facts, &mut proven)?;
+    }
+    if at == 0 && proven.run.ended.is_none() && proven.run.first_healthy.is_none() {
+        proven.run.first_healthy = observed;
+    }
+    Ok(proven)
+}
+
+/// The promotion that came after that of `history[at]`: a recovery is no new promotion.
+fn newer_promotion(history: &[HistoryEntry], at: usize) -> Option<&HistoryEntry> {
+    let own = &history[at];
+    history[..at].iter().rev().find(|e| e.promoted_time != own.promoted_time || e.digest != own.digest)
+}
+
+fn signed(
+    order: &OrderRef,
+    history: &[HistoryEntry],
+    at: usize,
+    facts: &Facts,
+    proven: &mut Proven,
+) -> Result<(), String> {
+    let claim = &history[at];
+    let (proof, promotion) = promotion(order, claim, facts)?;
+    proven.base_digest = promotion.base_digest;
+    proven.evidence.push(reference(order, proof));
+    let Some(promotion_bundle) = claim.promotion_record else { return Err("it names no record".into()) };
+
+    // Every deployment record of this promotion that can be read: a Degraded end in one of them is an end,
+    // whatever history says now.
+    let mut healthy = None;
+    for ask in history.iter().filter(|e| e.promotion_record == Some(promotion_bundle)) {
+        let Some(bundle) = ask.deployment_record else { continue };
+        let Ok((proof, says)) = read::<DeploymentSays>(order, bundle, claim.digest, DEPLOYMENT, facts) else {
+            continue;
+        };
+        let same = says.order.namespace == order.namespace
+            && says.order.name == order.name
+            && Some(&says.environment) == claim.environment.as_ref()
+            && says.preparation.name == claim.preparation_name
+            && says.preparation.namespace == order.namespace
+            && says.promotion_record.digest == promotion_bundle
+            && Some(says.first_healthy_time) == claim.first_healthy_time;
+        if !same {
+            continue;
+        }
+        if says.ended_reason == Some(Ended::Degraded) {
+            let ended = says.ended_time.unwrap_or(says.first_healthy_time);
+            proven.run.ended = Some((ended, Ended::Degraded));
+        }
+        healthy = Some(reference(order, proof));
+    }
+    match healthy {
+        Some(reference) => proven.evidence.push(reference),
+        None if claim.first_healthy_time.is_some() && (at > 0 || proven.run.ended.is_some()) => {
+            return Err("no signed deployment record says that it was healthy".into());
+        }
+        // What this run itself sees of it may stand in.
+        None => proven.run.first_healthy = None,
+    }
+    if let Some((ended, Ended::Superseded)) = proven.run.ended {
+        let Some(newer) = newer_promotion(history, at) else {
+            return Err(format!("its history says that it was superseded at {ended}, by nothing"));
+        };
+        let (proof, next) = self::promotion(order, newer, facts)
+            .map_err(|why| format!("what superseded it at {ended} is not proven: {why}"))?;
+        let before = next.previous.filter(|p| p.digest == claim.digest && next.promoted_time == ended);
+        let Some(before) = before else {
+            return Err(format!("the record of the next promotion does not say that it ended at {ended}"));
+        };
+        if let Some(since) = proven.run.first_healthy {
+            // The run that signed it writes until when for everything healthy that it supersedes.
+            if before.healthy_until.is_none() {
+                return Err(format!(
+                    "the record of the next promotion does not say that it was healthy when it ended at {ended}"
+                ));
+            }
+            if let Some(signed) = before.first_healthy_time.filter(|signed| *signed != since) {
+                return Err(format!(
+                    "the record of the next promotion says that what ended at {ended} was healthy since {signed}, not since {since}"
+                ));
+            }
+        }
+        // How long it was seen healthy is the record's word, not history's.
+        proven.run.healthy_until = before.healthy_until;
+        proven.evidence.push(reference(order, proof));
+    }
+    Ok(())
+}
+
+fn promotion<'f>(
+    order: &OrderRef,
+    claim: &HistoryEntry,
+    facts: &'f Facts,
+) -> Result<(&'f Proof, PromotionSays), String> {
+    let Some(bundle) = claim.promotion_record else {
+        return Err(format!("its entry of {} names no promotion record", claim.promoted_time));
+    };
+    let (proof, says) = read::<PromotionSays>(order, bundle, claim.digest, PROMOTION, facts)?;
+    let differs =
+        |what: &str| Err(format!("the signed promotion record {} names another {what}", bundle.short()));
+    if says.order.namespace != order.namespace || says.order.name != order.name {
+        return differs("Order");
+    }
+    if Some(&says.environment) != claim.environment.as_ref() {
+        return differs("Environment");
+    }
+    if says.preparation.name != claim.preparation_name || says.preparation.namespace != order.namespace {
+        return differs("Preparation");
+    }
+    if says.promoted_time != claim.promoted_time {
+        return differs("time");
+    }
+    Ok((proof, says))
+}
+
+fn read<'f, T: DeserializeOwned>(
+    order: &OrderRef,
+    bundle: Digest,
+    artifact: Digest,
+    predicate_type: &str,
+    facts: &'f Facts,
+) -> Result<(&'f Proof, T), String> {
+    let short = bundle.short();
+    let ask = RecordAsk { order: order.clone(), bundle, artifact };
+    let proof = match facts.records.get(&ask) {
+        Some(Evidence::Proven(proof)) => proof,
+        Some(Evidence::Missing(looked) | Evidence::Invalid(looked)) => {
+            return Err(format!("record {short}: {}", looked.why));
+        }
+        Some(Evidence::Unread(unread)) => return Err(format!("record {short}: {}", unread.why)),
+        None => return Err(format!("record {short} was not read")),
+    };
+    let statement = proof.statement.as_ref().filter(|s| s.predicate_type == predicate_type);
+    let statement = statement.ok_or_else(|| format!("record {short} is of another type"))?;
+    let says = T::deserialize(&statement.predicate).map_err(|e| format!("record {short}: {e}"))?;
+    Ok((proof, says))
+}
+
+fn reference(order: &OrderRef, proof: &Proof) -> EvidenceRef {
+    EvidenceRef {
+        kind: "record".into(),
+        name: order.to_string(),
+        digest: Some(proof.digest),
+        uri: String::new(),
+        key: proof.key.clone(),
+    }
+}
+
+/// What the signed record says of the promotion of what is deployed.
+#[derive(Debug, Clone)]
+pub struct Promoted {
+    /// Where it went.
+    pub clusters: Vec<PromotedTo>,
+    /// What it was rendered from.
+    pub base_digest: Option<Digest>,
+}
+
+/// Proves what the Serving says is deployed: the newest entry of its history names it, and that entry's signed
+/// promotion record says the same of Order, Environment, Preparation, artifact and target namespace. An older
+/// promotion has its record, too: no signed record in the Order's folder may be of a later one.
+///
+/// # Errors
+/// Why it is not proven.
+pub fn deployed(case: &Case, facts: &Facts) -> Result<Promoted, String> {
+    let Some(deployed) = &case.deployed else { return Err("nothing is deployed".into()) };
+    let history = case.serving.as_deref().map_or(&[][..], |s| s.status.history.as_slice());
+    let Some(newest) = history.first() else { return Err("its history has no entry of it".into()) };
+    if newest.digest != deployed.artifact.digest
+        || newest.preparation_name != deployed.preparation
+        || newest.environment.as_ref() != Some(&deployed.environment)
+    {
+        return Err(format!(
+            "the newest entry of its history is of {} ({})",
+            newest.preparation_name,
+            newest.digest.short()
+        ));
+    }
+    if let Some(later) = history.iter().find(|e| e.promoted_time > newest.promoted_time.plus(SKEW)) {
+        return Err(format!(
+            "its history is out of order: {} was promoted later, at {}",
+            later.preparation_name, later.promoted_time
+        ));
+    }
+    if let Some(ended) = newest.ended_reason.filter(|reason| *reason != Ended::Degraded) {
+        return Err(format!("the newest entry of its history says that it ended: {}", ended.as_str()));
+    }
+    if let Some(later) = cut(&case.order, history, newest.promoted_time, facts) {
+        return Err(format!(
+            "its history was cut: a signed record says that {} was promoted later, at {}",
+            later.preparation.name, later.promoted_time
+        ));
+    }
+    let (proof, says) = promotion(&case.order, newest, facts)?;
+    let subject = proof.statement.as_ref().and_then(|s| s.subject.as_deref());
+    let of = subject.map(Artifact::parse).and_then(Result::ok);
+    if of.as_ref() != Some(&deployed.artifact) {
+        return Err(format!(
+            "its signed promotion record is of {}",
+            subject.unwrap_or("an artifact without a repository")
+        ));
+    }
+    let namespace = &deployed.target_namespace;
+    let same_namespace = match &says.target_namespace {
+        Some(signed) => signed == namespace,
+        // By an older build: what the Applications in git say goes on, and nothing else is new.
+        None => *namespace == case.order.namespace || in_git(case, namespace),
+    };
+    if !same_namespace {
+        let signed = says.target_namespace.map_or("no".to_owned(), |n| n.to_string());
+        return Err(format!("its signed promotion record names {signed} target namespace"));
+    }
+    Ok(Promoted { clusters: says.clusters, base_digest: says.base_digest })
+}
+
+/// A promotion of this Order that came after the newest of its `history`, by a signed record. One that history
+/// names may be of a runner whose clock was ahead.
+fn cut(order: &OrderRef, history: &[HistoryEntry], newest: Time, facts: &Facts) -> Option<PromotionSays> {
+    let kept = facts.of_order(order).filter_map(|ask| {
+        let (_, says) = read::<PromotionSays>(order, ask.bundle, ask.artifact, PROMOTION, facts).ok()?;
+        let is_named = history.iter().any(|e| e.promotion_record == Some(ask.bundle));
+        let is_later = says.promoted_time > if is_named { newest.plus(SKEW) } else { newest };
+        let is_own = says.order.namespace == order.namespace && says.order.name == order.name;
+        (is_own && is_later).then_some(says)
+    });
+    kept.max_by_key(|says| says.promoted_time)
+}
+
+fn in_git(case: &Case, namespace: &Namespace) -> bool {
+    let applications = case.owned.values().filter_map(|file| file.application.as_ref().ok());
+    applications.filter_map(|a| a.spec.destination.namespace.as_deref()).any(|n| n == namespace.as_str())
+}
+
+/// When this Order promoted this artifact in this Environment before, and the record that proves it.
+#[must_use]
+pub fn ran_here(
+    case: &Case,
+    artifact: &Artifact,
+    facts: &Facts,
+    context: &Context,
+) -> Option<(Time, Vec<EvidenceRef>)> {
+    entries_here(case, artifact).find_map(|(_, entry)| {
+        if !context.records {
+            return Some((entry.promoted_time, Vec::new()));
+        }
+        let (proof, says) = promotion(&case.order, entry, facts).ok()?;
+        Some((says.promoted_time, vec![reference(&case.order, proof)]))
+    })
+}
+
+/// Whether this artifact was healthy here before, proven.
+#[must_use]
+pub fn healthy_here(case: &Case, artifact: &Artifact, facts: &Facts, context: &Context) -> Option<Proven> {
+    let history = case.serving.as_deref().map_or(&[][..], |s| s.status.history.as_slice());
+    entries_here(case, artifact)
+        .filter_map(|(at, _)| entry(&case.order, history, at, None, facts, context).ok())
+        .find(|p| p.run.first_healthy.is_some_and(|since| since <= context.now))
+}
+
+fn entries_here<'a>(
+    case: &'a Case,
+    artifact: &'a Artifact,
+) -> impl Iterator<Item = (usize, &'a HistoryEntry)> {
+    let history = case.serving.as_deref().map_or(&[][..], |s| s.status.history.as_slice());
+    let place = case.place.as_ref().map(|p| &p.name);
+    history
+        .iter()
+        .enumerate()
+        .filter(move |(_, e)| e.digest == artifact.digest && place.is_some())
+        .filter(move |(_, e)| e.environment.as_ref().is_none_or(|name| Some(name) == place))
+}
+
+/// When this deployment ended Degraded, by a signed record among `records` (those on its artifact).
+#[must_use]
+pub fn degraded_end(order: &OrderRef, run: &Proven, records: &[Proof]) -> Option<Time> {
+    records
+        .iter()
+        .filter_map(|proof| proof.statement.as_ref())
+        .filter(|statement| statement.predicate_type == DEPLOYMENT)
+        .filter_map(|statement| DeploymentSays::deserialize(&statement.predicate).ok())
+        .filter(|says| {
+            says.order.namespace == order.namespace
+                && says.order.name == order.name
+                && Some(&says.environment) == run.environment.as_ref()
+                && Some(says.first_healthy_time) == run.run.first_healthy
+                && says.ended_reason == Some(Ended::Degraded)
+        })
+        .map(|says| says.ended_time.unwrap_or(says.first_healthy_time))
+        .max()
+}

@@ -1,0 +1,389 @@
+//! Gate 2, Upstream: every upstream stage has run this change, healthy, for its soak.
+//!
+//! *The same change* is the same artifact digest; or the same base digest, where the candidate's signed
+//! provenance lists that digest among what it was made from. What ran upstream is judged by signed records
+//! and by what this run itself observes, never by history alone.
+
+use super::proof::{self, Proven};
+use super::soak::{Soak, soak};
+use super::{Context, evidence, facts_of};
+use crate::model::evidence::{Claim, Evidence, Facts, Unread};
+use crate::model::id::{Artifact, Digest};
+use crate::model::plan::Candidate;
+use crate::model::serving::HistoryEntry;
+use crate::model::time::{Span, Time};
+use crate::model::verdict::{EvidenceRef, For, GateName, Outcome, Verdict};
+use crate::policy::resolve::Case;
+use crate::policy::resolve::history;
+use crate::policy::resolve::observe::{self, Health};
+use crate::policy::resolve::stage::{Stage, claims_same};
+
+const GATE: GateName = GateName::Upstream;
+
+/// The provenance that links a base digest to the candidate, and the records on the artifacts that ran
+/// upstream: a Degraded end that the repository forgot is still there.
+#[must_use]
+pub fn ask(case: &Case) -> Vec<(Artifact, Claim)> {
+    let Some(candidate) = case.candidate.as_ref().filter(|_| !case.stages.is_empty()) else {
+        return Vec::new();
+    };
+    let mut all = Vec::new();
+    if by_base_only(case, candidate) {
+        all.push((candidate.artifact.clone(), Claim::Provenance(case.order.clone())));
+    }
+    for stage in &case.stages {
+        all.extend(stage.artifacts.values().map(|artifact| (artifact.clone(), Claim::Records)));
+    }
+    all.sort();
+    all.dedup();
+    all
+}
+
+fn entries(stage: &Stage) -> &[HistoryEntry] {
+    stage.serving.as_deref().map_or(&[], |s| s.status.history.as_slice())
+}
+
+/// Whether a stage cannot pass even if every record and provenance says what is claimed.
+#[must_use]
+pub fn hopeless(case: &Case, context: &Context) -> bool {
+    let Some(candidate) = &case.candidate else { return true };
+    if case.ran_before(&candidate.artifact) {
+        return false;
+    }
+    let trusting = Context { records: false, ..context.clone() };
+    case.stages.iter().any(|stage| {
+        let answer = of_stage(stage, candidate, candidate.base_digest, &Facts::default(), &trusting);
+        !matches!(answer.soak, Soak::Passed { .. })
+    })
+}
+
+/// All stages; each says where it stands.
+#[must_use]
+pub fn judge(case: &Case, facts: &Facts, context: &Context) -> Verdict {
+    let Some(candidate) = &case.candidate else { return Verdict::failed(GATE, "there is no candidate") };
+    if case.stages.is_empty() && case.demands.upstream.is_empty() {
+        return Verdict::passed(GATE, "no upstream stages");
+    }
+    if case.stages.len() < case.demands.upstream.len() {
+        return Verdict::failed(GATE, "an upstream stage is an error of the input; see the Order's errors");
+    }
+    if !context.records && !context.assumed && case.needs_approvals() {
+        return Verdict::failed(
+            GATE,
+            "this repository keeps no signed records, and an approval policy applies: history alone does not pass this gate",
+        );
+    }
+    if let Some((promoted, evidence)) = proof::ran_here(case, &candidate.artifact, facts, context) {
+        let message = format!("this artifact ran here before, promoted at {promoted}");
+        let mut verdict = Verdict::passed(GATE, message);
+        verdict.evidence = evidence;
+        verdict.parameters = parameters(case);
+        return verdict;
+    }
+    let answers: Vec<Answer> =
+        case.stages.iter().map(|stage| answer(case, candidate, stage, facts, context)).collect();
+    let mut verdict = Verdict::passed(GATE, said(&answers, context));
+    verdict.outcome = outcome(&answers);
+    verdict.unread = answers.iter().any(|a| a.unread);
+    verdict.evidence = answers.into_iter().flat_map(|a| a.evidence).collect();
+    verdict.parameters = parameters(case);
+    verdict
+}
+
+/// The stages that do not pass, at the context's clock.
+#[must_use]
+pub fn holding<'c>(case: &'c Case, facts: &Facts, context: &Context) -> Vec<&'c Stage> {
+    let Some(candidate) = &case.candidate else { return Vec::new() };
+    let holds = |stage: &&Stage| answer(case, candidate, stage, facts, context).outcome != Outcome::Passed;
+    case.stages.iter().filter(holds).collect()
+}
+
+/// The same change, as far as two candidates claim.
+#[must_use]
+pub fn is_same_change(one: &Candidate, other: &Candidate) -> bool {
+    one.artifact.digest == other.artifact.digest
+        || (one.base_digest.is_some() && one.base_digest == other.base_digest)
+}
+
+struct Answer {
+    outcome: Outcome,
+    message: String,
+    evidence: Vec<EvidenceRef>,
+    unread: bool,
+}
+
+/// The first that needs something other than time; else the latest instant; else all pass.
+fn outcome(answers: &[Answer]) -> Outcome {
+    let waits = |a: &&Answer| a.outcome != Outcome::Passed;
+    let until = answers.iter().filter_map(|a| match &a.outcome {
+        Outcome::Waiting(For::Instant(time)) => Some(*time),
+        Outcome::Waiting(_) | Outcome::Passed | Outcome::Failed => None,
+    });
+    let other = answers
+        .iter()
+        .filter(waits)
+        .find(|a| !matches!(a.outcome, Outcome::Waiting(For::Instant(_))))
+        .map(|a| a.outcome.clone());
+    other.or_else(|| until.max().map(|t| Outcome::Waiting(For::Instant(t)))).unwrap_or(Outcome::Passed)
+}
+
+fn said(answers: &[Answer], context: &Context) -> String {
+    let mut all: Vec<&str> = answers.iter().map(|a| a.message.as_str()).collect();
+    if !context.records && !context.assumed {
+        all.push("judged by history alone: this repository keeps no signed records");
+    }
+    all.join("; ")
+}
+
+fn parameters(case: &Case) -> serde_json::Value {
+    let stages: Vec<_> =
+        case.stages.iter().map(|s| serde_json::json!({"order": s.order, "soak": s.soak})).collect();
+    serde_json::json!({"upstream": stages})
+}
+
+/// What one stage says of the same change.
+struct StageAnswer {
+    soak: Soak,
+    /// The deployment that decides, where one passed.
+    run: Option<Proven>,
+    /// Why deployments of the change, by history, did not count.
+    unproven: Vec<String>,
+}
+
+/// `base`: the base digest under which a deployment is of the same change, where there is one.
+fn of_stage(
+    stage: &Stage,
+    candidate: &Candidate,
+    base: Option<Digest>,
+    facts: &Facts,
+    context: &Context,
+) -> StageAnswer {
+    let same =
+        |run: &Proven| run.digest == candidate.artifact.digest || (base.is_some() && run.base_digest == base);
+    let health = match &stage.deployed {
+        Some(deployed) => observe::deployed(deployed, entries(stage), stage.seen.as_deref(), context.now),
+        None => Health::NotObserved,
+    };
+    let steady = match &health {
+        Health::Deployed { now, .. } => *now,
+        Health::Degraded { .. } | Health::Deploying { .. } | Health::NotObserved => None,
+    };
+    // What this run sees of it is no claim: it counts in this very run.
+    let history = history::observed(entries(stage), &health);
+    let mut unproven = Vec::new();
+    let mut runs = Vec::new();
+    for at in 0..history.len() {
+        match proof::entry(&stage.order, &history, at, steady.map(|s| s.since), facts, context) {
+            Ok(proven) if same(&proven) => runs.push(proven),
+            Ok(_) => {}
+            Err(why) if claims_same(candidate, &history[at]) => unproven.push(why),
+            Err(_) => {}
+        }
+    }
+    let seen = steady.map(|s| if context.foreseen { s.reconciled.max(context.now) } else { s.reconciled });
+    let answer = soak(&runs.iter().map(|r| r.run).collect::<Vec<_>>(), stage.soak, seen, context.now);
+    let run = runs.into_iter().find(|r| match answer {
+        Soak::Passed { first_healthy, .. } => {
+            r.run.first_healthy.map(|t| t.max(r.run.promoted)) == Some(first_healthy)
+        }
+        _ => false,
+    });
+    StageAnswer { soak: answer, run, unproven }
+}
+
+fn answer(case: &Case, candidate: &Candidate, stage: &Stage, facts: &Facts, context: &Context) -> Answer {
+    let order = &stage.order;
+    let waiting = |what: For, message: String| Answer {
+        outcome: Outcome::Waiting(what),
+        message,
+        evidence: Vec::new(),
+        unread: false,
+    };
+    if let Some(why) = &stage.unreadable {
+        return waiting(For::Order(order.clone()), format!("{order} cannot be read: {why}"));
+    }
+    let link = base_link(case, candidate, facts);
+    let base = match link {
+        Link::Listed(base) => Some(base),
+        // It was not asked for, because the stage cannot pass as it is: what is claimed says why not.
+        Link::NotRead => candidate.base_digest,
+        Link::Unlisted => None,
+        Link::Unread(unread) => {
+            return Answer {
+                unread: true,
+                ..waiting(For::Registry, format!("provenance of the candidate: {}", unread_text(unread)))
+            };
+        }
+    };
+    let claimed: Vec<&HistoryEntry> = entries(stage).iter().filter(|e| claims_same(candidate, e)).collect();
+    let found = of_stage(stage, candidate, base, facts, context);
+    let soaked = match stage.soak {
+        Span::ZERO => String::new(),
+        span => format!(" for {span}"),
+    };
+    match found.soak {
+        Soak::Passed { first_healthy, complete } => {
+            let Some(run) = found.run else {
+                return waiting(For::Order(order.clone()), format!("{order}: no deployment to show"));
+            };
+            if run.digest != candidate.artifact.digest && matches!(link, Link::NotRead) {
+                let message = "the candidate's provenance was not read in this run: another gate holds";
+                return waiting(For::AnotherGate, format!("{order}: {message}"));
+            }
+            match forgotten_end(stage, &run, facts) {
+                Ok(None) => passed(stage, run, first_healthy, complete),
+                Ok(Some(ended)) => waiting(
+                    For::Order(order.clone()),
+                    format!(
+                        "{order} ran this change, and a signed record on the artifact says that it ended Degraded at {ended}, which its history does not"
+                    ),
+                ),
+                Err(unread) => Answer {
+                    unread: true,
+                    ..waiting(For::Registry, format!("records of {order}: {}", unread_text(unread)))
+                },
+            }
+        }
+        Soak::Until(time) => waiting(
+            For::Instant(time),
+            format!("{order} runs this change, healthy; its soak of {} is over at {time}", stage.soak),
+        ),
+        Soak::Unseen(time) => waiting(
+            For::Order(order.clone()),
+            format!("{order} runs this change; it must be observed healthy{soaked} at or after {time}"),
+        ),
+        Soak::NotHealthy => waiting(
+            For::Order(order.clone()),
+            match stage.seen {
+                Some(_) => format!("{order} runs this change and is not healthy yet"),
+                None => format!(
+                    "{order} runs this change; nobody observed its Applications, so nothing says that it is healthy"
+                ),
+            },
+        ),
+        Soak::ClockAhead(time) => waiting(
+            For::Order(order.clone()),
+            format!(
+                "{order}: its times are ahead of this run's clock ({time}); one of the two clocks is wrong"
+            ),
+        ),
+        _ if !found.unproven.is_empty() => waiting(
+            For::Evidence,
+            format!("{order} ran this change by its history, but that is not proven: {}", found.unproven[0]),
+        ),
+        _ if base.is_none() && claimed.iter().any(|e| e.digest != candidate.artifact.digest) => waiting(
+            For::Evidence,
+            format!(
+                "{order} ran the same base {}, but the candidate's signed provenance does not list it among what it was made from",
+                candidate.base_digest.map(|d| d.short()).unwrap_or_default()
+            ),
+        ),
+        Soak::Degraded(time) => waiting(
+            For::Order(order.clone()),
+            format!("{order} ran this change, and it ended Degraded at {time}; it must run there again"),
+        ),
+        Soak::TooShort(time) => waiting(
+            For::Order(order.clone()),
+            format!(
+                "{order} ran this change, and it was superseded at {time}, before it was healthy{soaked}; it must run there again"
+            ),
+        ),
+        Soak::Unwatched { ended, seen } => waiting(
+            For::Order(order.clone()),
+            format!(
+                "{order} ran this change, and it was superseded at {ended}; nobody saw it healthy after {seen}, which is before its soak of {} was over; it must run there again",
+                stage.soak
+            ),
+        ),
+        Soak::Never => waiting(For::Order(order.clone()), never(stage)),
+    }
+}
+
+fn passed(stage: &Stage, run: Proven, first_healthy: Time, complete: Time) -> Answer {
+    let message = match stage.soak {
+        Span::ZERO => {
+            format!("{} ran this change as {}, healthy since {first_healthy}", stage.order, run.preparation)
+        }
+        span => format!(
+            "{} ran this change as {}, healthy from {first_healthy} for {span} until {complete}",
+            stage.order, run.preparation
+        ),
+    };
+    let mut evidence = vec![EvidenceRef {
+        kind: "upstream".into(),
+        name: format!("{} {} first healthy {first_healthy}", stage.order, run.preparation),
+        digest: Some(run.digest),
+        uri: String::new(),
+        key: String::new(),
+    }];
+    evidence.extend(run.evidence);
+    Answer { outcome: Outcome::Passed, message, evidence, unread: false }
+}
+
+fn never(stage: &Stage) -> String {
+    match &stage.deployed {
+        Some(deployed) => format!(
+            "{} has not run this change; it runs {} ({})",
+            stage.order,
+            deployed.preparation,
+            deployed.artifact.digest.short()
+        ),
+        None => format!("{} has not run this change; nothing is deployed there", stage.order),
+    }
+}
+
+/// Whether the candidate's signed provenance lists its base digest among what it was made from.
+enum Link<'f> {
+    Listed(Digest),
+    /// It does not, or there is none that counts, or the candidate names no base.
+    Unlisted,
+    /// It could not be read, and is needed: the base digest is what links the two.
+    Unread(&'f Unread),
+    /// It was not asked for.
+    NotRead,
+}
+
+fn base_link<'f>(case: &Case, candidate: &Candidate, facts: &'f Facts) -> Link<'f> {
+    let Some(base) = candidate.base_digest else { return Link::Unlisted };
+    let provenance = facts_of(facts, &candidate.artifact).and_then(|f| f.provenance.get(&case.order));
+    match provenance {
+        Some(Evidence::Proven(provenance)) if provenance.dependencies.contains(&base) => Link::Listed(base),
+        Some(Evidence::Unread(unread)) if by_base_only(case, candidate) => Link::Unread(unread),
+        Some(Evidence::Proven(_) | Evidence::Unread(_) | Evidence::Missing(_) | Evidence::Invalid(_)) => {
+            Link::Unlisted
+        }
+        None => Link::NotRead,
+    }
+}
+
+/// The candidate's base digest, where its signed provenance lists it: what an object claims to be rendered from
+/// is not recorded, or stages behind this Order would take it for the same change.
+#[must_use]
+pub fn proven_base(case: &Case, candidate: &Candidate, facts: &Facts) -> Option<Digest> {
+    match base_link(case, candidate, facts) {
+        Link::Listed(base) => Some(base),
+        Link::Unlisted | Link::Unread(_) | Link::NotRead => None,
+    }
+}
+
+fn by_base_only(case: &Case, candidate: &Candidate) -> bool {
+    case.stages.iter().any(|stage| {
+        let same = || entries(stage).iter().filter(|e| claims_same(candidate, e));
+        same().next().is_some() && !same().any(|e| e.digest == candidate.artifact.digest)
+    })
+}
+
+/// A Degraded end of this very deployment that a signed record on the artifact tells and the repository
+/// does not.
+fn forgotten_end<'f>(stage: &Stage, run: &Proven, facts: &'f Facts) -> Result<Option<Time>, &'f Unread> {
+    let Some(artifact) = stage.artifacts.get(&run.digest) else { return Ok(None) };
+    match facts_of(facts, artifact).and_then(|f| f.records.as_ref()) {
+        Some(Evidence::Proven(records)) => Ok(proof::degraded_end(&stage.order, run, records)),
+        Some(Evidence::Unread(unread)) => Err(unread),
+        Some(Evidence::Missing(_) | Evidence::Invalid(_)) | None => Ok(None),
+    }
+}
+
+fn unread_text(unread: &Unread) -> String {
+    format!("{}: {}", unread.reason, evidence::unread_text(unread))
+}

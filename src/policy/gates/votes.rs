@@ -1,0 +1,480 @@
+//! Votes: which count, whether they are enough, and what a seal of them says.
+//!
+//! A vote counts for the exact digest it names (and uid, where both sides have one). Per approver (issuer
+//! and subject) the latest one counts, and of authentic votes only: nobody takes back another's vote by
+//! writing a newer one in that name. A vote once seen counts, though its file is gone or was edited, until
+//! the same approver's newer one. Who is eligible is decided by today's groups.
+//!
+//! Under `Cluster` only an API server vouches for a vote: one that stands in a file authenticates nobody, nor
+//! does a Serving's memory, which is in git; an Approve counts while the API server shows it. A Reject that was
+//! seen stays a veto: what is not proven lets nothing pass, and holds.
+//!
+//! What orders votes is what authenticates them: under `Signed` the signed `submittedTime` (then Reject
+//! over Approve, then the name); otherwise creationTimestamp, submittedTime, name. A vote dated ahead of
+//! the run's clock makes nothing pass: such an Approve counts for nothing, such a Reject still is a veto.
+//!
+//! Knows nothing of Orders, registries or how a seal is written.
+
+use crate::model::approval::{Approval, Approver, Ballot};
+use crate::model::id::{Digest, Namespace, PreparationName};
+use crate::model::kitchen::{ApprovalTrust, KnownApprover};
+use crate::model::order::ApprovalPolicy;
+use crate::model::reason::Vote;
+use crate::model::serving::{VOTES, VoteStatus};
+use crate::model::time::{SKEW, Time};
+use crate::policy::gates::ssh_vote;
+use sha2::{Digest as _, Sha256};
+use ssh_key::PublicKey;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::{Arc, Mutex};
+
+/// Who may vote, and how a vote is authenticated: the Kitchen's word, read once per run.
+#[derive(Debug, Clone, Default)]
+pub struct Electorate {
+    trust: ApprovalTrust,
+    known: BTreeMap<(String, String), Known>,
+    /// Signatures that were verified already: a gate is asked several times in a run, and a signature over
+    /// given bytes by given keys verifies or not for good.
+    verified: Arc<Mutex<HashMap<[u8; 32], bool>>>,
+    /// What is wrong with the Kitchen's list; each is already without effect.
+    pub warnings: Vec<String>,
+}
+
+#[derive(Debug, Clone)]
+struct Known {
+    name: String,
+    groups: BTreeSet<String>,
+    keys: Vec<PublicKey>,
+}
+
+impl Electorate {
+    /// Reads `Kitchen.spec.approvers`. An identity that is listed twice counts for nothing, and so does a
+    /// key that two identities share: one person would be two.
+    #[must_use]
+    pub fn new(trust: ApprovalTrust, approvers: &[KnownApprover]) -> Self {
+        let mut warnings = Vec::new();
+        let mut known: BTreeMap<(String, String), Known> = BTreeMap::new();
+        let mut twice = BTreeSet::new();
+        let mut owners: BTreeMap<String, (String, String)> = BTreeMap::new();
+        let mut shared = BTreeSet::new();
+        for approver in approvers {
+            let identity = (approver.issuer.clone(), approver.subject.clone());
+            let name = readable(&approver.username, &identity);
+            let mut keys = Vec::new();
+            for (index, line) in approver.ssh_keys.iter().enumerate() {
+                match ssh_vote::parse_key(line) {
+                    Ok(key) => {
+                        let fingerprint = key.fingerprint(ssh_key::HashAlg::Sha256).to_string();
+                        let owner = owners.entry(fingerprint.clone()).or_insert_with(|| identity.clone());
+                        if *owner != identity && shared.insert(fingerprint.clone()) {
+                            warnings.push(format!(
+                                "Kitchen approver {name}: sshKeys[{index}] ({fingerprint}) is another approver's key too; it counts for neither"
+                            ));
+                        }
+                        keys.push(key);
+                    }
+                    Err(why) => warnings.push(format!("Kitchen approver {name}: sshKeys[{index}]: {why}")),
+                }
+            }
+            let entry = Known { name: name.clone(), groups: approver.groups.iter().cloned().collect(), keys };
+            if known.insert(identity.clone(), entry).is_some() && twice.insert(identity) {
+                warnings.push(format!(
+                    "Kitchen approver {name} is listed twice; votes of that identity count for nothing until one is removed"
+                ));
+            }
+        }
+        for identity in &twice {
+            known.remove(identity);
+        }
+        for known in known.values_mut() {
+            known.keys.retain(|k| !shared.contains(&k.fingerprint(ssh_key::HashAlg::Sha256).to_string()));
+        }
+        Self { trust, known, verified: Arc::default(), warnings }
+    }
+
+    /// Whether `signature` is over `message` by a key of this approver.
+    fn is_signed(&self, known: &Known, who: &(String, String), signature: &str, message: &[u8]) -> bool {
+        let mut hash = Sha256::new();
+        for part in [who.0.as_bytes(), who.1.as_bytes(), message, signature.as_bytes()] {
+            hash.update((part.len() as u64).to_be_bytes());
+            hash.update(part);
+        }
+        let key: [u8; 32] = hash.finalize().into();
+        let remembered = self.verified.lock().ok().and_then(|all| all.get(&key).copied());
+        remembered.unwrap_or_else(|| {
+            let verifies = ssh_vote::verify(signature, message, &known.keys).is_ok();
+            if let Ok(mut all) = self.verified.lock() {
+                all.insert(key, verifies);
+            }
+            verifies
+        })
+    }
+
+    /// How votes are authenticated.
+    #[must_use]
+    pub fn trust(&self) -> ApprovalTrust {
+        self.trust
+    }
+
+    /// The groups that count for this approver: the Kitchen's, or what the vote says where the API server
+    /// vouches for it (`Cluster`), or where the merge rules do and the Kitchen lists nobody (`Repository`).
+    fn groups(&self, approver: &Approver) -> Option<BTreeSet<String>> {
+        let own = || Some(approver.groups.iter().cloned().collect());
+        match self.trust {
+            ApprovalTrust::Cluster => own(),
+            ApprovalTrust::Repository if self.known.is_empty() && self.warnings.is_empty() => own(),
+            ApprovalTrust::Signed | ApprovalTrust::Repository => {
+                self.known.get(&identity(approver)).map(|k| k.groups.clone())
+            }
+        }
+    }
+
+    fn is_eligible(&self, approver: &Approver, policy: &ApprovalPolicy) -> bool {
+        self.groups(approver).is_some_and(|groups| allowed(&groups, policy))
+    }
+
+    /// Known people who may vote under `policy`, sorted: (issuer, subject) and a name for messages.
+    #[must_use]
+    pub fn eligible(&self, policy: &ApprovalPolicy) -> Vec<(&(String, String), &str)> {
+        self.known
+            .iter()
+            .filter(|(_, known)| allowed(&known.groups, policy))
+            .map(|(identity, known)| (identity, known.name.as_str()))
+            .collect()
+    }
+}
+
+fn allowed(groups: &BTreeSet<String>, policy: &ApprovalPolicy) -> bool {
+    policy.allowed_groups.is_empty() || policy.allowed_groups.iter().any(|group| groups.contains(group))
+}
+
+fn identity(approver: &Approver) -> (String, String) {
+    (approver.issuer.clone(), approver.subject.clone())
+}
+
+fn readable(username: &str, identity: &(String, String)) -> String {
+    if username.is_empty() { format!("{} at {}", identity.1, identity.0) } else { username.to_owned() }
+}
+
+/// What is voted on, and how far it has come.
+#[derive(Debug, Clone)]
+pub struct Question<'a> {
+    /// The Order's namespace.
+    pub namespace: &'a Namespace,
+    /// The candidate.
+    pub preparation: &'a PreparationName,
+    /// Its artifact.
+    pub digest: Digest,
+    /// Its uid, where it has one.
+    pub uid: Option<&'a str>,
+    /// The strictest policy.
+    pub policy: &'a ApprovalPolicy,
+    /// When it became the target; `None`: it is not, so nothing is sealed.
+    pub target_since: Option<Time>,
+    /// Time of a seal that holds (`Approved`, under a policy no weaker than today's).
+    pub sealed: Option<Time>,
+    /// It is deployed already: nothing changes any more.
+    pub deployed: bool,
+}
+
+/// The votes, judged.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Tally {
+    /// At most 64, by approver and time: what `status.approval.votes` and a seal hold.
+    pub votes: Vec<VoteStatus>,
+    /// Eligible approvers whose latest vote is Approve.
+    pub approvals: u32,
+    /// Names of eligible approvers whose latest vote is Reject: each is a veto.
+    pub vetoes: Vec<String>,
+    /// Enough approvals, and no veto.
+    pub met: bool,
+    /// What a seal of these votes carries: the later of the last counted vote and the moment of becoming
+    /// the target. `None` while it is not the target.
+    pub seal_time: Option<Time>,
+    /// Known people who may still vote, by name; without a list of approvers, the groups.
+    pub may_vote: Vec<String>,
+    /// How many counted votes are only remembered: their file or object is gone.
+    pub remembered: usize,
+    /// For people.
+    pub warnings: Vec<String>,
+}
+
+/// An Approval as it was read.
+#[derive(Debug, Clone, Copy)]
+pub struct Paper<'a> {
+    /// The object.
+    pub approval: &'a Approval,
+    /// Whether an API server showed it: it knows who wrote it. What stands in a file does not.
+    pub by_server: bool,
+}
+
+/// One vote on its way through the judgement.
+struct Cast {
+    vote: VoteStatus,
+    /// Names this Preparation (and its uid, where both have one).
+    on_preparation: bool,
+    on_uid: bool,
+    in_hand: bool,
+    by_server: bool,
+}
+
+/// Judges every vote on one candidate. `approvals` are those whose `preparationRef` names the candidate,
+/// or its digest under a name that no Preparation has; `remembered` is `status.approval.votes` where that
+/// is of this candidate.
+#[must_use]
+pub fn tally<'a>(
+    question: &Question,
+    electorate: &Electorate,
+    approvals: impl IntoIterator<Item = Paper<'a>>,
+    remembered: &[VoteStatus],
+    now: Time,
+) -> Tally {
+    let mut warnings = Vec::new();
+    let mut casts = gather(question, approvals, remembered);
+    for cast in casts.iter().filter(|cast| cast.in_hand && !cast.by_server) {
+        if electorate.trust == ApprovalTrust::Cluster {
+            warnings.push(format!(
+                "Approval {} stands in a file, where nobody vouches for who wrote it; it counts for nothing under approvalTrust: Cluster",
+                cast.vote.name
+            ));
+        }
+    }
+    let latest_clock = now.plus(SKEW);
+    casts.retain(|cast| {
+        let vote = &cast.vote;
+        let stated = vote.creation_time.map_or(vote.submitted_time, |c| c.max(vote.submitted_time));
+        if stated <= latest_clock {
+            return true;
+        }
+        let effect = match vote.decision {
+            Ballot::Approve => "it counts for nothing",
+            Ballot::Reject => "it counts as a veto all the same",
+        };
+        warnings
+            .push(format!("Approval {} is dated {stated}, ahead of this run's clock; {effect}", vote.name));
+        vote.decision == Ballot::Reject
+    });
+
+    let mut rest = Vec::new();
+    let mut by_approver: BTreeMap<(String, String), Vec<Cast>> = BTreeMap::new();
+    for mut cast in casts {
+        match authentic(question, electorate, &cast) {
+            Ok(()) => by_approver.entry(identity(&cast.vote.approver)).or_default().push(cast),
+            Err(reason) => {
+                cast.vote.reason = reason;
+                // What is neither authentic nor in hand is no vote that was ever seen.
+                if cast.in_hand {
+                    rest.push(cast.vote);
+                }
+            }
+        }
+    }
+
+    let mut tally = Tally { warnings, ..Tally::default() };
+    let mut counted = Vec::new();
+    for casts in by_approver.into_values() {
+        for (cast, reason) in live(question, electorate, casts) {
+            let mut vote = cast.vote;
+            vote.reason = reason;
+            if reason == Vote::Counted {
+                vote.counted = true;
+                tally.remembered += usize::from(!cast.in_hand);
+                counted.push(vote);
+            } else {
+                rest.push(vote);
+            }
+        }
+    }
+    judge(&mut tally, question, electorate, &counted);
+    tally.votes = keep(electorate.trust, counted, rest);
+    tally
+}
+
+fn gather<'a>(
+    question: &Question,
+    approvals: impl IntoIterator<Item = Paper<'a>>,
+    remembered: &[VoteStatus],
+) -> Vec<Cast> {
+    let mut casts: Vec<Cast> = approvals
+        .into_iter()
+        .map(|Paper { approval, by_server }| {
+            let spec = &approval.spec;
+            let uids = (question.uid, spec.preparation_ref.uid.as_deref());
+            Cast {
+                vote: VoteStatus {
+                    name: approval.metadata.name.clone(),
+                    uid: approval.metadata.uid.clone(),
+                    approver: spec.approver.clone(),
+                    decision: spec.decision,
+                    comment: spec.comment.clone(),
+                    digest: spec.preparation_ref.artifact_digest,
+                    submitted_time: spec.submitted_time,
+                    creation_time: approval.metadata.creation_timestamp,
+                    signature: spec.signature.clone(),
+                    counted: false,
+                    reason: Vote::Counted,
+                },
+                on_preparation: spec.preparation_ref.name == *question.preparation,
+                on_uid: !matches!(uids, (Some(ours), Some(theirs)) if ours != theirs),
+                in_hand: true,
+                by_server,
+            }
+        })
+        .collect();
+    for vote in remembered {
+        let same = |cast: &Cast| {
+            let other = &cast.vote;
+            cast.on_preparation
+                && cast.on_uid
+                && other.name == vote.name
+                && identity(&other.approver) == identity(&vote.approver)
+                && (other.decision, other.digest, other.submitted_time)
+                    == (vote.decision, vote.digest, vote.submitted_time)
+                && other.signature == vote.signature
+        };
+        // A vote on a Preparation that was not there is remembered under a name that it did not mean.
+        if vote.reason != Vote::PreparationNotFound && !casts.iter().any(same) {
+            let vote = VoteStatus { counted: false, ..vote.clone() };
+            casts.push(Cast { vote, on_preparation: true, on_uid: true, in_hand: false, by_server: false });
+        }
+    }
+    casts
+}
+
+/// Whether the vote is on this candidate, and by whom it says.
+fn authentic(question: &Question, electorate: &Electorate, cast: &Cast) -> Result<(), Vote> {
+    if !cast.on_preparation {
+        return Err(Vote::PreparationNotFound);
+    }
+    if cast.vote.digest != question.digest || !cast.on_uid {
+        return Err(Vote::DigestMismatch);
+    }
+    match electorate.trust {
+        ApprovalTrust::Repository => Ok(()),
+        ApprovalTrust::Cluster => {
+            let seen_veto = !cast.in_hand && cast.vote.decision == Ballot::Reject;
+            if cast.by_server || seen_veto { Ok(()) } else { Err(Vote::SignatureMissing) }
+        }
+        ApprovalTrust::Signed => {
+            let who = identity(&cast.vote.approver);
+            let known = electorate.known.get(&who).ok_or(Vote::NotEligible)?;
+            let signature = cast.vote.signature.as_deref().filter(|s| !s.trim().is_empty());
+            let signature = signature.ok_or(Vote::SignatureMissing)?;
+            let message = ssh_vote::bytes(
+                question.namespace,
+                question.preparation,
+                question.digest,
+                cast.vote.decision,
+                cast.vote.submitted_time,
+            );
+            if electorate.is_signed(known, &who, signature, &message) {
+                Ok(())
+            } else {
+                Err(Vote::SignatureInvalid)
+            }
+        }
+    }
+}
+
+/// When a vote was cast, as far as its authentication vouches for it.
+fn cast_at(trust: ApprovalTrust, vote: &VoteStatus) -> Time {
+    match trust {
+        ApprovalTrust::Signed => vote.submitted_time,
+        ApprovalTrust::Cluster | ApprovalTrust::Repository => {
+            vote.creation_time.unwrap_or(vote.submitted_time)
+        }
+    }
+}
+
+/// One approver's votes with their reasons: the latest one counts, the others are superseded or too late.
+fn live(question: &Question, electorate: &Electorate, mut casts: Vec<Cast>) -> Vec<(Cast, Vote)> {
+    let trust = electorate.trust;
+    casts.sort_by_cached_key(|cast| {
+        let vote = &cast.vote;
+        let rejects = vote.decision == Ballot::Reject;
+        match trust {
+            ApprovalTrust::Signed => {
+                (vote.submitted_time, vote.submitted_time, rejects, vote.name.clone(), rejects)
+            }
+            ApprovalTrust::Cluster | ApprovalTrust::Repository => {
+                (cast_at(trust, vote), vote.submitted_time, false, vote.name.clone(), rejects)
+            }
+        }
+    });
+    let is_late = |cast: &Cast| question.sealed.is_some_and(|sealed| cast_at(trust, &cast.vote) > sealed);
+    // A seal holds until an eligible approver's latest word is Reject, and for good once deployed.
+    let latest_reopens = casts.last().is_some_and(|last| {
+        is_late(last)
+            && !question.deployed
+            && last.vote.decision == Ballot::Reject
+            && electorate.is_eligible(&last.vote.approver, question.policy)
+    });
+    let counts = casts.iter().rposition(|cast| latest_reopens || !is_late(cast));
+    casts
+        .into_iter()
+        .enumerate()
+        .map(|(index, cast)| {
+            let reason = match counts {
+                Some(latest) if index < latest => Vote::Superseded,
+                Some(latest) if index == latest => {
+                    if electorate.is_eligible(&cast.vote.approver, question.policy) {
+                        Vote::Counted
+                    } else {
+                        Vote::NotEligible
+                    }
+                }
+                Some(_) | None => Vote::SubmittedAfterSeal,
+            };
+            (cast, reason)
+        })
+        .collect()
+}
+
+fn judge(tally: &mut Tally, question: &Question, electorate: &Electorate, counted: &[VoteStatus]) {
+    let mut approved = BTreeSet::new();
+    for vote in counted {
+        let who = identity(&vote.approver);
+        match vote.decision {
+            Ballot::Approve => {
+                approved.insert(who);
+            }
+            Ballot::Reject => {
+                let known = electorate.known.get(&who).map(|k| k.name.clone());
+                tally.vetoes.push(known.unwrap_or_else(|| readable(&vote.approver.username, &who)));
+            }
+        }
+    }
+    tally.vetoes.sort();
+    tally.approvals = u32::try_from(approved.len()).unwrap_or(u32::MAX);
+    tally.met = tally.vetoes.is_empty() && tally.approvals >= question.policy.required_approvals;
+    let last = counted.iter().map(|vote| cast_at(electorate.trust, vote)).max();
+    tally.seal_time = question.target_since.map(|since| last.map_or(since, |last| last.max(since)));
+    tally.may_vote = match electorate.eligible(question.policy) {
+        nobody if nobody.is_empty() => {
+            question.policy.allowed_groups.iter().map(|group| format!("group {group}")).collect()
+        }
+        people => people
+            .into_iter()
+            .filter(|(who, _)| !approved.contains(*who))
+            .map(|(_, name)| name.to_owned())
+            .collect(),
+    };
+}
+
+/// The votes that are kept, 64 at most: vetoes, then counted approvals from the first on (those that
+/// reached the number), then the newest of the rest. In the order of approver and time, so that the same
+/// votes are the same bytes.
+fn keep(trust: ApprovalTrust, mut counted: Vec<VoteStatus>, mut rest: Vec<VoteStatus>) -> Vec<VoteStatus> {
+    counted.sort_by_cached_key(|v| (v.decision == Ballot::Approve, cast_at(trust, v), v.name.clone()));
+    rest.sort_by_cached_key(|v| (Reverse(cast_at(trust, v)), v.name.clone()));
+    counted.extend(rest);
+    counted.truncate(VOTES);
+    counted.sort_by_cached_key(|v| {
+        (identity(&v.approver), cast_at(trust, v), v.submitted_time, v.name.clone(), v.reason)
+    });
+    counted
+}
+
+#[cfg(test)]
+mod tests;

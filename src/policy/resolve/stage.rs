@@ -1,0 +1,173 @@
+//! Upstream stages: each Order's demands looked up among the other Orders. One that does not exist and a
+//! ring of Orders that wait for each other are errors of the input, never an endless wait.
+
+use super::{Case, DeployedNow, Presence};
+use crate::error::Failure;
+use crate::model::id::{Artifact, Digest, OrderRef};
+use crate::model::plan::Candidate;
+use crate::model::serving::{HistoryEntry, Serving};
+use crate::model::time::Span;
+use crate::policy::resolve::observe::Seen;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// An upstream Order, as far as the gate needs it.
+#[derive(Debug, Clone)]
+pub struct Stage {
+    /// Which.
+    pub order: OrderRef,
+    /// How long the change must have been healthy there.
+    pub soak: Span,
+    /// Why nothing can be said of it, where that is so: its object or Serving cannot be read.
+    pub unreadable: Option<String>,
+    /// Its Serving.
+    pub serving: Option<Arc<Serving>>,
+    /// What is deployed there.
+    pub deployed: Option<DeployedNow>,
+    /// What Argo CD says of its Applications, where somebody was asked.
+    pub seen: Option<Arc<[Seen]>>,
+    /// Where the artifacts of its history are that claim to be of the candidate's change, with the records on them.
+    pub artifacts: BTreeMap<Digest, Artifact>,
+}
+
+/// Whether a promotion was of the candidate's change, as far as history and Preparations claim.
+#[must_use]
+pub fn claims_same(candidate: &Candidate, entry: &HistoryEntry) -> bool {
+    entry.digest == candidate.artifact.digest
+        || (candidate.base_digest.is_some() && entry.base_digest == candidate.base_digest)
+}
+
+/// Fills `stages` of every Case, once all Cases are there.
+pub(super) fn fill(cases: &mut [Case]) {
+    let rings = rings(cases);
+    let index: BTreeMap<OrderRef, usize> =
+        cases.iter().enumerate().map(|(at, case)| (case.order.clone(), at)).collect();
+    for at in 0..cases.len() {
+        let mut stages = Vec::new();
+        let mut errors = Vec::new();
+        for (order, upstream) in &cases[at].demands.upstream {
+            match index.get(order).map(|i| &cases[*i]) {
+                Some(case) if !matches!(case.presence, Presence::Gone(_)) => {
+                    stages.push(stage(case, upstream.soak, cases[at].candidate.as_ref()));
+                }
+                Some(_) | None => errors.push(unknown(&cases[at], order)),
+            }
+        }
+        errors.extend(rings.get(&cases[at].order).map(|ring| in_ring(&cases[at], ring)));
+        cases[at].stages = stages;
+        cases[at].errors.extend(errors);
+    }
+}
+
+fn stage(case: &Case, soak: Span, candidate: Option<&Candidate>) -> Stage {
+    let unreadable = match &case.presence {
+        Presence::Unreadable(why) => Some(why.clone()),
+        Presence::Present | Presence::Gone(_) => {
+            let serving = |f: &&Failure| f.what.as_deref().is_some_and(|w| w.starts_with("Serving"));
+            let broken = case.errors.iter().find(serving).filter(|_| case.deployed.is_none());
+            broken.map(Failure::sentence)
+        }
+    };
+    Stage {
+        order: case.order.clone(),
+        soak,
+        unreadable,
+        serving: case.serving.clone(),
+        deployed: case.deployed.clone(),
+        seen: case.seen.clone(),
+        artifacts: candidate.map_or_else(BTreeMap::new, |candidate| artifacts(case, candidate)),
+    }
+}
+
+/// By what is deployed, by the Preparation of that name, else in the repository that it deploys from now.
+fn artifacts(case: &Case, candidate: &Candidate) -> BTreeMap<Digest, Artifact> {
+    let history = case.serving.iter().flat_map(|serving| &serving.status.history);
+    let place = |entry: &HistoryEntry| {
+        let deployed = case.deployed.as_ref().map(|deployed| &deployed.artifact);
+        let prepared = || {
+            let spec = &case.preparations.get(&entry.preparation_name)?.object.spec;
+            Artifact::parse(&spec.artifact.oci_ref).ok()
+        };
+        let is = |artifact: &Artifact| artifact.digest == entry.digest;
+        let known = deployed.filter(|a| is(a)).cloned().or_else(|| prepared().filter(is));
+        known.or_else(|| Some(Artifact { digest: entry.digest, ..deployed?.clone() }))
+    };
+    let same = history.filter(|entry| claims_same(candidate, entry));
+    same.filter_map(|entry| Some((entry.digest, place(entry)?))).collect()
+}
+
+fn unknown(case: &Case, order: &OrderRef) -> Failure {
+    let failure = Failure::input("unknown-upstream", format!("its upstream Order {order} does not exist"))
+        .of(case.what())
+        .field("spec.promotion.upstream")
+        .hint(format!("write <namespace>/<name>, or <name> for an Order in {}", case.order.namespace));
+    match &case.origin {
+        Some(origin) => failure.at(origin.at()),
+        None => failure,
+    }
+}
+
+fn in_ring(case: &Case, ring: &[OrderRef]) -> Failure {
+    let path: Vec<String> = ring.iter().map(ToString::to_string).collect();
+    let failure = Failure::input(
+        "upstream-cycle",
+        format!("its upstream stages wait for each other: {}", path.join(" → ")),
+    )
+    .of(case.what())
+    .field("spec.promotion.upstream")
+    .hint("take one of these stages out of spec.promotion.upstream (of the Order, or of its Environment)");
+    match &case.origin {
+        Some(origin) => failure.at(origin.at()),
+        None => failure,
+    }
+}
+
+/// For each Order that waits for itself, the way back to it: `[a, b, a]`.
+fn rings(cases: &[Case]) -> BTreeMap<OrderRef, Vec<OrderRef>> {
+    let mut edges: BTreeMap<&OrderRef, BTreeSet<&OrderRef>> = BTreeMap::new();
+    for case in cases {
+        edges.insert(&case.order, case.demands.upstream.iter().map(|(order, _)| order).collect());
+    }
+    // What waits for nobody left, and what nobody left waits for, is in no ring.
+    loop {
+        let waited_for: BTreeSet<&OrderRef> = edges.values().flatten().copied().collect();
+        let before = edges.len();
+        let there: BTreeSet<&OrderRef> = edges.keys().copied().collect();
+        edges.retain(|order, ups| {
+            ups.retain(|up| there.contains(up));
+            !ups.is_empty() && waited_for.contains(order)
+        });
+        if edges.len() == before {
+            break;
+        }
+    }
+    edges.keys().filter_map(|order| way_back(order, &edges).map(|way| ((*order).clone(), way))).collect()
+}
+
+/// The shortest way from an Order along its upstreams back to itself.
+fn way_back(start: &OrderRef, edges: &BTreeMap<&OrderRef, BTreeSet<&OrderRef>>) -> Option<Vec<OrderRef>> {
+    let mut came_from: BTreeMap<&OrderRef, &OrderRef> = BTreeMap::new();
+    let mut next = VecDeque::from([start]);
+    while let Some(order) = next.pop_front() {
+        for up in edges.get(order).into_iter().flatten().copied() {
+            if came_from.contains_key(up) {
+                continue;
+            }
+            came_from.insert(up, order);
+            if up != start {
+                next.push_back(up);
+                continue;
+            }
+            let mut way = vec![start.clone()];
+            let mut back = order;
+            while back != start {
+                way.push(back.clone());
+                back = came_from.get(back)?;
+            }
+            way.push(start.clone());
+            way.reverse();
+            return Some(way);
+        }
+    }
+    None
+}
