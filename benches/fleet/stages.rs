@@ -17,8 +17,9 @@ use expedite::model::plan::Decision;
 use expedite::model::time::{Span, Time};
 use expedite::policy::decide::{self, Options};
 use expedite::policy::gates::{self, Context};
+use expedite::policy::resolve;
 use expedite::run::{Setup, Writing};
-use expedite::{render, resolve, run};
+use expedite::{render, run};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
