@@ -20,7 +20,7 @@ use expedite::model::meta::Meta;
 use expedite::model::order::ApprovalPolicy;
 use expedite::model::plan::Decision;
 use expedite::policy::gates::ssh_vote;
-use expedite::{decide, gates, resolve};
+use expedite::policy::{decide, gates, resolve};
 use serde_json::json;
 use sim::*;
 use ssh_key::private::{Ed25519Keypair, KeypairData};

@@ -278,7 +278,7 @@ fn first_names(path: &str, into: &mut BTreeSet<String>) {
             _ => {}
         }
         if depth == 0 || depth == 1 && c == ',' {
-            into.insert(name(item.trim()));
+            first_names(item.trim(), into);
             item.clear();
             if depth == 0 {
                 break;
@@ -380,7 +380,10 @@ fn the_reader_of_paths_sees_every_form() {
     let names = |code: &str, depth| used(&without_tests(&bare(code)), depth).into_iter().collect::<Vec<_>>();
     assert_eq!(names("use crate::policy::gates::ready;", 1), ["gates"]);
     assert_eq!(names("use crate::policy::{gates, decide::Options};", 1), ["decide", "gates"]);
-    assert_eq!(names("use crate::{gates, model::{id, time::Time}, run};", 1), ["gates", "model", "run"]);
+    assert_eq!(
+        names("use crate::{policy::gates, model::{id, time::Time}, run};", 1),
+        ["gates", "model", "run"]
+    );
     assert_eq!(names("use crate::{\n    gates::{a, b},\n    load,\n};", 1), ["gates", "load"]);
     assert_eq!(names("fn f() { crate::commit::push() }", 1), ["commit"]);
     assert_eq!(names("use super::super::run;", 2), ["run"]);
