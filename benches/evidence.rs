@@ -16,17 +16,21 @@
 mod cosign;
 #[path = "evidence/counter.rs"]
 mod counter;
-#[path = "../tests/support/peers.rs"]
+#[allow(dead_code)] // It uses a part of the file.
+#[path = "../tests/it/support/peers.rs"]
 mod peers;
 #[path = "evidence/promotion.rs"]
 mod promotion;
-#[path = "../tests/support/servers.rs"]
+#[allow(dead_code)] // It uses a part of the file.
+#[path = "../tests/it/support/servers.rs"]
 mod servers;
-#[path = "../tests/support/setup.rs"]
+#[path = "../tests/it/support/setup.rs"]
 mod setup;
-#[path = "../tests/support/shelf.rs"]
+#[allow(dead_code)] // It uses a part of the file.
+#[path = "../tests/it/support/shelf.rs"]
 mod shelf;
-#[path = "../tests/support/signing.rs"]
+#[allow(dead_code)] // It uses a part of the file.
+#[path = "../tests/it/support/signing.rs"]
 mod signing;
 #[path = "evidence/stock.rs"]
 mod stock;

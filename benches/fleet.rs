@@ -13,7 +13,7 @@
 mod objects;
 #[path = "fleet/stages.rs"]
 mod stages;
-#[path = "../tests/support/setup.rs"]
+#[path = "../tests/it/support/setup.rs"]
 mod setup;
 
 use objects::Shape;

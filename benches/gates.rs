@@ -7,9 +7,11 @@
 // A table on stdout is the result; a fleet that cannot be built is a failed benchmark.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic)]
 
-#[path = "../tests/support/argo.rs"]
+#[allow(dead_code)] // It uses a part of the file.
+#[path = "../tests/it/support/argo.rs"]
 mod argo;
-#[path = "../tests/support/sim.rs"]
+#[allow(dead_code)] // It uses a part of the file.
+#[path = "../tests/it/support/sim.rs"]
 mod sim;
 
 use argo::{Argo, at};

@@ -1,7 +1,7 @@
 //! What must hold for any bytes at all, beyond not panicking: one function per fuzz target. Each says whether
 //! the bytes were accepted, so that a corpus that is only ever refused shows.
 //!
-//! Taken in by the fuzz targets and by `tests/fuzz_corpus.rs`.
+//! Taken in by the fuzz targets and by `tests/it/fuzz_corpus.rs`.
 
 // Each target uses its own function.
 #![allow(dead_code)]

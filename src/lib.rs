@@ -62,8 +62,8 @@
 //! 2. Its file below `src/policy/gates/`, with `ask` (the claims it needs of which artifacts) and `judge` (what it says
 //!    of a Case, Facts and now). A gate reads nothing.
 //! 3. Its row in [`policy::gates::GATES`], where its place is its order, and `hopeless`, if it can know without a registry.
-//! 4. A passing and a holding scenario below `tests/gates/`.
-//! 5. Its row in the README's table, which `tests/readme.rs` compares with the code.
+//! 4. A passing and a holding scenario below `tests/it/gates/`.
+//! 5. Its row in the README's table, which `tests/it/readme.rs` compares with the code.
 //!
 //! # Adding a claim
 //!
@@ -72,14 +72,14 @@
 //!    as [`model::evidence::Evidence`] of a proof: proven, missing, invalid or unread, never a bool.
 //! 2. Its judgement below `src/evidence/`, from a signed payload alone; annotations and tags only order fetching.
 //!    If it needs a role of its own, [`model::kitchen::Role`].
-//! 3. What is fetched for it: `evidence::gather`. `tests/evidence/faults.rs` fails a registry at every request in
+//! 3. What is fetched for it: `evidence::gather`. `tests/it/evidence/faults.rs` fails a registry at every request in
 //!    turn and finds a fault that looks like absence.
 //!
 //! # Adding a member to a kind
 //!
 //! 1. The field in its type in [`model`], with a docstring: `kubectl explain` shows it.
 //! 2. Its bounds, and rules between members: `crd::rules`.
-//! 3. `BLESS=1 cargo test --test crds` writes `deploy/crds/`; it asks the reader which members it knows.
+//! 3. `BLESS=1 cargo test --test it crds::` writes `deploy/crds/`; it asks the reader which members it knows.
 //! 4. The object in `tests/data/objects` that shows it: a real API server is asked to keep it.
 //!
 //! # Adding a verb
@@ -89,21 +89,22 @@
 //! 2. Its file below `src/cmd/`: opens `cmd::setup`, calls [`run`] or a pure room, prints through [`report`].
 //!    The exit status follows from the [`error::Kind`] of what failed, in `error.rs` alone.
 //! 3. Its row in `cmd::dispatch`.
-//! 4. A command in the README that shows it; `BLESS=1 cargo test --test readme` writes the table of verbs.
+//! 4. A command in the README that shows it; `BLESS=1 cargo test --test it readme::` writes the table of verbs.
 //! 5. For `-o json`, a shape of its own in `report::json_v1`: members are added, never renamed.
 //!
 //! # Tests
 //!
 //! - Beside the code: one function's corners. Property tests stand where a rule has many inputs.
-//! - `tests/gates`, `tests/decide`, `tests/approvals`: scenarios of the rules through `support/sim.rs`, with
-//!   neither git nor YAML nor a registry. `tests/gates_reference.rs` and `tests/decide_properties.rs` hold
-//!   random histories against a naive model and against promises.
-//! - `tests/load`, `tests/evidence`, `tests/registry`, `tests/git`, `tests/cluster`: one outside thing each, against real
-//!   ones and hostile ones on loopback.
-//! - `tests/e2e`, `tests/chain.rs`, `tests/crash`, `tests/argocd.rs`: the real binary, in a hermetic place
-//!   (`support/harness.rs`).
+//! - `tests/it`: one binary for the scenarios and for the tests against real programs, one module an area,
+//!   `cargo test --test it gates::` runs one. What several areas need is in `tests/it/support`.
+//!   - `gates`, `decide`, `approvals`: scenarios of the rules through `support/sim.rs`, with neither git nor YAML
+//!     nor a registry. `gates_reference` and `decide_properties` hold random histories against a naive model and
+//!     against promises.
+//!   - `load`, `evidence`, `registry`, `git`, `cluster`: one outside thing each, against real ones and hostile
+//!     ones on loopback.
+//!   - `e2e`, `chain`, `crash`, `argocd`: the real binary, in a hermetic place (`support/harness.rs`).
 //! - `fixtures/cases/<name>`: what the binary says and commits, found by walking, rewritten by `BLESS=1`.
-//! - `tests/readme.rs`: every command of the README is run. `tests/layers.rs`: this map.
+//! - `tests/it/readme.rs`: every command of the README is run. `tests/layers.rs`: this map.
 //!
 //! - `benches/`: what it costs, each with its own words at the top. 10,000 Orders with every gate in use are to be
 //!   decided in under a second (`benches/gates.rs`), evidence read and verified apart (`benches/evidence.rs`).

@@ -1,0 +1,110 @@
+//! B18: a branch of our own, for a pull request.
+
+use super::{changes, fsck, git, identity, proposal};
+use crate::support::gitserver::{self, Http};
+use expedite::commit::{self, Outcome};
+use expedite::error::Failure;
+use expedite::git::{Options, Repository, Target};
+use std::path::Path;
+
+const BRANCH: &str = "promote/shop";
+
+fn propose(target: &Target, content: &str) -> Result<Outcome, Failure> {
+    let repository = Repository::open(target, Options::default())?;
+    let base = repository.snapshot("main")?;
+    let changed = changes([("applications/a.yaml", Some(content))]);
+    let text = commit::message("Promote", &[], &[("Digest".to_owned(), "sha256:00".to_owned())]);
+    commit::propose(&repository, &base, BRANCH, &|_| Ok(changed.clone()), proposal(&text, &identity()))
+}
+
+/// A person's commits, pushed to `branch` of `bare`.
+fn person(bare: &Path, branch: &str, files: &[(&str, &str)]) {
+    let dir = crate::git::folder();
+    let work = dir.path().join("work");
+    git(dir.path(), &["clone", "-q", bare.to_str().unwrap(), "work"]);
+    git(&work, &["checkout", "-q", "-B", "mine", &format!("origin/{branch}")]);
+    for (file, text) in files {
+        let file = work.join(file);
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(file, text).unwrap();
+        git(&work, &["add", "."]);
+        git(&work, &["commit", "-qm", "person"]);
+    }
+    git(&work, &["push", "-q", "origin", &format!("HEAD:refs/heads/{branch}")]);
+}
+
+fn b18(bare: &Path, target: &Target) {
+    let start = Repository::open(target, Options::default()).unwrap();
+    let base = start.snapshot("main").unwrap();
+    commit::write(&start, &base, &changes([("README", Some("x"))]), proposal("first", &identity())).unwrap();
+    // Run 1 opens the branch; again, nothing.
+    assert!(matches!(propose(target, "one"), Ok(Outcome::Pushed(_))));
+    assert_eq!(propose(target, "one").unwrap(), Outcome::Unchanged);
+    assert_eq!(git(bare, &["rev-list", "--count", &format!("main..{BRANCH}")]), "1");
+    // The base goes on, by a change of the same file too; run 2 rebuilds on its tip.
+    person(
+        bare,
+        "main",
+        &[
+            ("b", "1"),
+            ("b", "2"),
+            ("applications/a.yaml", "theirs"),
+            ("b", "3"),
+            ("applications/c.yaml", "c"),
+        ],
+    );
+    let tip = git(bare, &["rev-parse", "main"]);
+    assert!(matches!(propose(target, "two"), Ok(Outcome::Pushed(_))));
+    assert_eq!(git(bare, &["rev-parse", &format!("{BRANCH}^")]), tip);
+    assert_eq!(git(bare, &["diff", "--name-only", "main", BRANCH]), "applications/a.yaml");
+    assert_eq!(
+        git(
+            bare,
+            &[
+                "log",
+                "-1",
+                "--format=%(trailers:key=Proposal,valueonly)%(trailers:key=Digest,valueonly)",
+                BRANCH
+            ]
+        ),
+        format!("{BRANCH}\nsha256:00")
+    );
+    // Merged and left there; run 3 starts anew.
+    git(bare, &["update-ref", "refs/heads/main", BRANCH]);
+    assert_eq!(propose(target, "two").unwrap(), Outcome::Unchanged);
+    assert!(matches!(propose(target, "three"), Ok(Outcome::Pushed(_))));
+    assert_eq!(git(bare, &["rev-list", "--count", &format!("main..{BRANCH}")]), "1");
+    // A person's commit on it; run 4 holds.
+    person(bare, BRANCH, &[("note", "mine")]);
+    let theirs = git(bare, &["rev-parse", BRANCH]);
+    let held = propose(target, "four").unwrap_err();
+    assert_eq!(held.code, "proposal-taken");
+    assert!(held.cause.contains(&theirs), "{held}");
+    assert_eq!(git(bare, &["rev-parse", BRANCH]), theirs);
+    // That, too, is merged: the branch is free again.
+    git(bare, &["update-ref", "refs/heads/main", BRANCH]);
+    person(bare, "main", &[("b", "4")]);
+    assert!(matches!(propose(target, "four"), Ok(Outcome::Pushed(_))));
+    assert_eq!(git(bare, &["rev-list", "--count", &format!("main..{BRANCH}")]), "1");
+    // Never the base itself.
+    let repository = Repository::open(target, Options::default()).unwrap();
+    let base = repository.snapshot("main").unwrap();
+    let changed = |_| Ok(changes([("x", Some("x"))]));
+    let same = commit::propose(&repository, &base, "main", &changed, proposal("x", &identity()));
+    assert_eq!(same.unwrap_err().code, "branch-name");
+    fsck(bare);
+}
+
+#[test]
+fn b18_here() {
+    let dir = crate::git::folder();
+    git(dir.path(), &["init", "-q", "--bare", "-b", "main", "."]);
+    b18(dir.path(), &Target::Path(dir.path().to_path_buf()));
+}
+
+#[test]
+fn b18_over_http() {
+    let Some(server) = gitserver::http(&Http::default()) else { return };
+    let path = server.create("gitops.git");
+    b18(&path, &Target::Url(format!("http://127.0.0.1:{}/gitops.git", server.port)));
+}
