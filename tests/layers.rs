@@ -93,7 +93,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("jiff::", &["model/time.rs", "model/calendar.rs", "evidence/registry/retry.rs"]),
     ("git2::", &["git", "commit"]),
     ("reqwest::", &["git", "evidence/registry", "attest", "forge/http.rs"]),
-    ("minijinja::", &["render", "gates"]),
+    ("minijinja::", &["render", "policy/gates"]),
     ("kube::", &["load/cluster", "notify"]),
 ];
 
