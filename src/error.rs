@@ -27,7 +27,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The exit status (`cli.md`): the only place that knows it.
+    /// The exit status (`docs/design/command-line.md#exit-status`): the only place that knows it.
     #[must_use]
     pub fn status(self) -> u8 {
         match self {

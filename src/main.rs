@@ -42,7 +42,7 @@ fn outside() -> Outside {
     }
 }
 
-/// Help and version are results; anything else is wrong usage (`cli.md`: 64, where clap says 2).
+/// Help and version are results; anything else is wrong usage (`docs/design/command-line.md#exit-status`: 64, where clap says 2).
 fn usage(error: &clap::Error, output: &mut Output) -> u8 {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {

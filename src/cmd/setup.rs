@@ -456,7 +456,7 @@ fn paths(settings: &Settings) -> Vec<&FilePath> {
 }
 
 /// `--at`, or the clock. What is written is of no time ahead of the clock, and of a past one only in a
-/// repository on this machine (`promotion.md`, "Clocks lie").
+/// repository on this machine (`docs/design/promotion.md#clocks-lie`).
 fn clock(
     common: &Common,
     outside: &Outside,

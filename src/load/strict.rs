@@ -1,4 +1,4 @@
-//! What an unknown key means (`promotion.md`: "A misspelt gate is no missing gate").
+//! What an unknown key means (`docs/design/promotion.md#a-misspelt-gate-is-not-a-missing-gate`).
 //!
 //! In the kinds that are ours, below `spec.promotion` of an Order and in a Preparation's `approvalPolicy`: an
 //! error with the nearest name. Elsewhere in the spec of an Order or a Preparation, where the controllers' API

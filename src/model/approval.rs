@@ -29,7 +29,7 @@ pub struct ApprovalSpec {
     pub comment: Option<String>,
     /// When, by the voter's word.
     pub submitted_time: Time,
-    /// An armored SSH signature (`promotion.md`, "Votes").
+    /// An armored SSH signature over what the vote says.
     pub signature: Option<String>,
 }
 

@@ -9,7 +9,7 @@ use crate::model::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Outcome of looking for proof of one claim: never a bool (`evidence.md`, "Four outcomes").
+/// Outcome of looking for proof of one claim: never a bool (`docs/design/evidence.md#four-outcomes`).
 #[derive(Debug, Clone, PartialEq)]
 pub enum Evidence<P> {
     /// Signed content proves it.

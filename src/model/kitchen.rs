@@ -17,7 +17,7 @@ pub struct Kitchen {
     pub spec: KitchenSpec,
 }
 
-/// `Kitchen.spec` (`evidence.md`, `promotion.md`).
+/// `Kitchen.spec` (`docs/design/evidence.md#keys-and-roles`, `docs/design/promotion.md#votes`).
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct KitchenSpec {

@@ -36,7 +36,7 @@ pub fn triple_hash(order: &OrderRef, cluster: &ClusterName) -> String {
 }
 
 /// `kokumi-<namespace>-<order>-<hash>`, cut before the hash where the whole would pass 253 characters,
-/// without a `-` or `.` left before the join (`gitops-repo.md`, "Applications").
+/// without a `-` or `.` left before the join (`docs/design/gitops-repository.md#applications`).
 ///
 /// ```
 /// use expedite::model::{id::{ClusterName, OrderRef}, naming::application_name};

@@ -70,7 +70,7 @@ pub struct Row {
     pub seal: Option<SealRequest>,
 }
 
-/// A seal that is due: its bytes are a function of this alone (`evidence.md`, "What we write").
+/// A seal that is due: its bytes are a function of this alone (`docs/design/evidence.md#what-is-written`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct SealRequest {
     /// Of which Order and Preparation.
@@ -180,7 +180,7 @@ pub enum ApplicationAction {
         message: String,
     },
     /// Written once more as it is committed, without the cascade finalizer: another Application takes the
-    /// workload over, and this one goes when that is observed (`gitops-repo.md`, "Removal guard").
+    /// workload over, and this one goes when that is observed (`docs/design/gitops-repository.md#removal-guard`).
     Detach(String),
     /// Removed, and why.
     Remove(String),
@@ -212,7 +212,7 @@ pub struct Pin {
     /// Argo CD's namespace.
     pub argocd_namespace: String,
     /// Finalizers of an opted-in Application that only the cluster has: its file gets them as they are,
-    /// whatever `on_delete` says (`gitops-repo.md`, "Applications").
+    /// whatever `on_delete` says (`docs/design/gitops-repository.md#applications`).
     pub found_finalizers: Option<Vec<String>>,
 }
 

@@ -25,7 +25,7 @@ macro_rules! words {
 }
 
 words!(
-    /// Reasons of condition Ready (`promotion.md`, "Serving.status").
+    /// Reasons of condition Ready (`docs/design/promotion.md#serving-status`).
     Ready {
         /// Nothing deployed yet.
         Pending,

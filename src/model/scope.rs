@@ -6,7 +6,7 @@ use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// The part of the fleet that is written (`cli.md`, `-n`, `-l`, `--only`, `--shard`). All members must
+/// The part of the fleet that is written (`docs/design/command-line.md#scope`). All members must
 /// admit an Order; an empty one admits every Order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {

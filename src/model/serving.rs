@@ -83,7 +83,7 @@ impl Requested {
     }
 }
 
-/// `Serving.status` (`promotion.md`).
+/// `Serving.status` (`docs/design/promotion.md#serving-status`).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ServingStatus {
@@ -318,7 +318,7 @@ pub struct HistoryEntry {
     pub deployment_record: Option<Digest>,
 }
 
-/// Who asked for a promotion: a git author is a claim (`gitops-repo.md`, "Nothing lost").
+/// Who asked for a promotion: a git author is a claim (`docs/design/gitops-repository.md#nothing-lost`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestedBy {

@@ -99,7 +99,7 @@ impl From<Time> for String {
     }
 }
 
-/// How far a clock may be off before a time ahead of it counts as a lie: five minutes (`promotion.md`, "Clocks lie").
+/// How far a clock may be off before a time ahead of it counts as a lie: five minutes (`docs/design/promotion.md#clocks-lie`).
 pub const SKEW: Span = Span(300);
 
 /// A span of time in whole seconds, never negative. The grammar is that of Go's `time.ParseDuration` (`90m`,

@@ -4,7 +4,7 @@ use crate::model::id::Digest;
 use crate::model::time::Time;
 use serde::{Deserialize, Serialize};
 
-/// The gates, in their order (`promotion.md`, "Gates, in this order").
+/// The gates, in their order (`docs/design/promotion.md#gates`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum GateName {
     /// 1.

@@ -45,7 +45,7 @@ pub struct Gate {
     pub hopeless: fn(&Case, &Context) -> bool,
 }
 
-/// The gates, in the order in which a promotion passes them (`promotion.md`).
+/// The gates, in the order in which a promotion passes them (`docs/design/promotion.md#gates`).
 pub const GATES: [Gate; 7] = [
     Gate { name: GateName::Ready, ask: ready::ask, judge: ready::judge, hopeless: ready_holds },
     Gate {

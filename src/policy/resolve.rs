@@ -481,7 +481,7 @@ fn warn_of_stray_serving(case: &mut Case, world: &World) {
     }
 }
 
-/// Whether a Preparation is Ready by what its source can know (`promotion.md`, "Two sources, one meaning").
+/// Whether a Preparation is Ready by what its source can know (`docs/design/promotion.md#two-sources-one-meaning`).
 /// `Ok` or why not.
 ///
 /// # Errors

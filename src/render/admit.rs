@@ -1,5 +1,5 @@
 //! What a rendered Application may be, whatever the template: exactly ours, with a short list of additions
-//! (`gitops-repo.md`, "Applications"). Everything else un-pins, adds a source or runs an operation, or might
+//! (`docs/design/gitops-repository.md#applications`). Everything else un-pins, adds a source or runs an operation, or might
 //! in the next Argo CD: it is refused.
 
 use crate::model::environment::OnDelete;

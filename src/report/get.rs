@@ -221,8 +221,8 @@ pub fn mode(order: &Order) -> Mode {
     })
 }
 
-/// The status of the Ready condition; without a controller's status, files are ready (`promotion.md`, "Two
-/// sources, one meaning").
+/// The status of the Ready condition; without a controller's status, files are ready
+/// (`docs/design/promotion.md#two-sources-one-meaning`).
 #[must_use]
 pub fn ready(preparation: &Loaded<Preparation>) -> &'static str {
     let cluster = is_cluster(&preparation.origin.source);

@@ -1,5 +1,5 @@
 //! The one writer of YAML: block style, map order kept, and nothing that two readers could take for two
-//! different values (`gitops-repo.md`: all that we write reads the same under YAML 1.1 and 1.2).
+//! different values (`docs/design/gitops-repository.md#files`: all that we write reads the same under YAML 1.1 and 1.2).
 //!
 //! A string stands bare only where no resolver of any version could see a bool, null, number, time, merge
 //! key or indicator in it; everything else is quoted. Text of several lines is a literal block where that

@@ -1,4 +1,4 @@
-//! Approvals in scenarios of `promotion.md`: votes, the target, seals that hold, void seals and vetoes.
+//! Approvals in scenarios of `docs/design/promotion.md#votes`: votes, the target, seals that hold, void seals and vetoes.
 
 use crate::support::sim::*;
 use expedite::model::approval::*;

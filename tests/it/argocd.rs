@@ -132,7 +132,7 @@ fn what_is_committed_syncs_and_how_it_went_comes_back() {
             && a["status"]["operationState"]["phase"] == "Succeeded"
     };
     let application = argocd.until(ours, "synced", synced);
-    // The API server keeps what we wrote as we wrote it (B70).
+    // The API server keeps what we wrote as we wrote it (B69).
     for field in ["source", "destination", "project", "syncPolicy"] {
         assert_eq!(application["spec"][field], file["spec"][field], "{field}");
     }

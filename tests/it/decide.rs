@@ -1,4 +1,4 @@
-//! What is decided: scenarios of `promotion.md`, without git, YAML or a registry.
+//! What is decided: scenarios of `docs/design/promotion.md#which-preparation-is-promoted`, without git, YAML or a registry.
 
 use crate::support::sim::*;
 use expedite::model::evidence::*;

@@ -1,4 +1,4 @@
-//! Each gate, passing and holding, in scenarios of `promotion.md`: without git, YAML or a registry.
+//! Each gate, passing and holding, in scenarios of `docs/design/promotion.md#gates`: without git, YAML or a registry.
 
 mod chains;
 mod checks;

@@ -1,4 +1,4 @@
-//! Loading, from text on disk to objects and problems: the cases of section 1 (B02 to B09), sources that
+//! Loading, from text on disk to objects and problems: the cases B02 to B09, sources that
 //! cannot be read whole, misspellings, duplicates and isolation.
 
 mod damaged;

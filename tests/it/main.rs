@@ -13,6 +13,7 @@ mod approve;
 mod argocd;
 mod cases;
 mod chain;
+mod citations;
 mod cli;
 mod cluster;
 mod crash;

@@ -41,7 +41,7 @@ pub struct HostConfig {
     pub read_only: bool,
 }
 
-/// Caps, time-outs and budgets (`evidence-facts.md`, section 8). Tests shrink them.
+/// Caps, time-outs and budgets (`docs/design/evidence.md#limits`). Tests shrink them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
     /// Largest manifest or page of a list, bytes.

@@ -1,4 +1,4 @@
-//! The removal guard (`gitops-repo.md`): removing Applications is the dangerous act.
+//! The removal guard (`docs/design/gitops-repository.md#removal-guard`): removing Applications is the dangerous act.
 
 use super::Options;
 use crate::model::application::Application;

@@ -1,4 +1,4 @@
-//! What a Serving says is deployed: a claim, as all of its status is (`promotion.md`, "Gates").
+//! What a Serving says is deployed: a claim, as all of its status is (`docs/design/promotion.md#status-is-a-claim`).
 //!
 //! Where it only says what git's Applications hold already, rendering it changes nothing, and nobody has to prove
 //! it. Where it would move an Application or make one, the signed record of that promotion must say the same, no

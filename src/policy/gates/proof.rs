@@ -1,4 +1,4 @@
-//! Proof of what ran where: history is a claim, signed records are proof (`promotion.md`, "Gates").
+//! Proof of what ran where: history is a claim, signed records are proof (`docs/design/promotion.md#status-is-a-claim`).
 //!
 //! A history entry counts when the records that it names are in the repository, verify by a key trusted for
 //! records, and say the same: Order, Environment, Preparation, digest and times. Where a repository keeps no

@@ -1,4 +1,4 @@
-//! Which Preparation could be promoted (`promotion.md`, "Which Preparation is promoted").
+//! Which Preparation could be promoted (`docs/design/promotion.md#which-preparation-is-promoted`).
 
 use super::newest::{Newest, newest};
 use super::{Case, DeployedNow, input_at, preparation_ready};

@@ -1,4 +1,4 @@
-//! Which Preparation is the newest (`promotion.md`, "Newest"): never file order, never the name.
+//! Which Preparation is the newest (`docs/design/promotion.md#newest`): never file order, never the name.
 
 use crate::model::id::{Digest, PreparationName};
 use crate::model::preparation::Preparation;

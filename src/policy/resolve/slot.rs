@@ -1,4 +1,4 @@
-//! One Application of an Order per Cluster, and whether we may write it (`promotion.md`, gate 7).
+//! One Application of an Order per Cluster, and whether we may write it (`docs/design/promotion.md#opt-in`).
 
 use super::Case;
 use super::place::PlaceCluster;
