@@ -20,7 +20,7 @@
 //! | [`error`], [`model`], [`files`] | the words of everything else | – | everything else |
 //! | [`yaml`] | text → a tree with places and exact characters, and back | – | Kubernetes, files, policy |
 //! | [`settings`] | `expedite.yaml` → valid settings, all problems at once | one file | what they are used for |
-//! | [`program`], [`git`] | a command, a repository → what they said, a snapshot | processes, git, the network | objects |
+//! | [`program`] (`crates/child-process`), [`git`] | a command, a repository → what they said, a snapshot | processes, git, the network | objects |
 //! | [`load`] | sources → `World`, repository → `GitOps` | disk, API server (read) | gates, registries |
 //! | [`policy::resolve`] | `World`, `GitOps` → one `Case` per Order | – | time's passing, network |
 //! | [`policy::gates`] | `Case` → asks; `Case`, `Facts`, now → verdicts | – | how facts were fetched |
@@ -132,7 +132,7 @@ pub mod model;
 pub mod files;
 pub mod yaml;
 pub mod settings;
-pub mod program;
+pub use child_process as program;
 pub mod git;
 pub mod load;
 pub mod evidence;

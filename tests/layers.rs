@@ -136,7 +136,11 @@ fn room_of(path: &str) -> String {
 /// The names of the `pub mod` lines of a file below `src/`.
 fn public_modules(file: &str) -> Vec<String> {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file)).unwrap();
-    let modules = text.lines().filter_map(|line| line.strip_prefix("pub mod ")?.strip_suffix(';'));
+    let modules = text.lines().filter_map(|line| {
+        // A crate of our own may carry a room's name.
+        let name = line.strip_prefix("pub mod ").or_else(|| line.split_once(" as ").map(|(_, name)| name));
+        name?.strip_suffix(';')
+    });
     modules.map(str::to_owned).collect()
 }
 

@@ -39,18 +39,18 @@ component() {
 step tests/peers.sh
 
 if component fmt rustfmt; then
-    step cargo fmt --check
+    step cargo fmt --all --check
 else
     absent "cargo fmt is not installed"
 fi
 
 if component clippy clippy; then
-    step cargo clippy "${profile[@]}" --all-targets -- -D warnings
+    step cargo clippy "${profile[@]}" --workspace --all-targets -- -D warnings
 else
     absent "cargo clippy is not installed"
 fi
 
-RUSTDOCFLAGS="-D warnings" step cargo doc "${profile[@]}" --no-deps
+RUSTDOCFLAGS="-D warnings" step cargo doc "${profile[@]}" --workspace --no-deps
 
 # Advisories need a database that a machine without the network cannot fetch; everything else is here.
 if [ "$("$cache/bin/cargo-deny" --version 2>/dev/null)" != "cargo-deny $deny" ]; then
@@ -64,5 +64,5 @@ else
 fi
 
 # Last, and by itself: the last lines are the runner's own.
-printf '== cargo test %s\n' "${profile[*]}" >&2
-exec cargo test "${profile[@]}" --no-fail-fast
+printf '== cargo test --workspace %s\n' "${profile[*]}" >&2
+exec cargo test --workspace "${profile[@]}" --no-fail-fast
