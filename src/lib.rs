@@ -56,41 +56,10 @@
 //!
 //! Evidence that was read whole is kept between two tries ([`run::Known`]): bytes under a digest do not change.
 //!
-//! # Adding a gate
+//! # Adding something
 //!
-//! 1. Its name in [`model::verdict::GateName`]. Exhaustive matches then say where it is missing.
-//! 2. Its file below `src/policy/gates/`, with `ask` (the claims it needs of which artifacts) and `judge` (what it says
-//!    of a Case, Facts and now). A gate reads nothing.
-//! 3. Its row in [`policy::gates::GATES`], where its place is its order, and `hopeless`, if it can know without a registry.
-//! 4. A passing and a holding scenario below `tests/it/gates/`.
-//! 5. Its row in the README's table, which `tests/it/readme.rs` compares with the code.
-//!
-//! # Adding a claim
-//!
-//! A claim is something that evidence can prove of an artifact.
-//! 1. A variant of [`model::evidence::Claim`], and where its answer goes in [`model::evidence::ArtifactFacts`]
-//!    as [`model::evidence::Evidence`] of a proof: proven, missing, invalid or unread, never a bool.
-//! 2. Its judgement below `src/evidence/`, from a signed payload alone; annotations and tags only order fetching.
-//!    If it needs a role of its own, [`model::kitchen::Role`].
-//! 3. What is fetched for it: `evidence::gather`. `tests/it/evidence/faults.rs` fails a registry at every request in
-//!    turn and finds a fault that looks like absence.
-//!
-//! # Adding a member to a kind
-//!
-//! 1. The field in its type in [`model`], with a docstring: `kubectl explain` shows it.
-//! 2. Its bounds, and rules between members: `crd::rules`.
-//! 3. `BLESS=1 cargo test --test it crds::` writes `deploy/crds/`; it asks the reader which members it knows.
-//! 4. The object in `tests/data/objects` that shows it: a real API server is asked to keep it.
-//!
-//! # Adding a verb
-//!
-//! 1. A variant of [`cli::Verb`] with its help and examples, its flags in the file of its family below
-//!    `src/cli/`; no behaviour.
-//! 2. Its file below `src/cmd/`: opens `cmd::setup`, calls [`run`] or a pure room, prints through [`report`].
-//!    The exit status follows from the [`error::Kind`] of what failed, in `error.rs` alone.
-//! 3. Its row in `cmd::dispatch`.
-//! 4. A command in the README that shows it; `BLESS=1 cargo test --test it readme::` writes the table of verbs.
-//! 5. For `-o json`, a shape of its own in `report::json_v1`: members are added, never renamed.
+//! `CONTRIBUTING.md` has a recipe for a gate, a claim, a member of a kind, a verb and a code: which files to touch,
+//! and which tests say what is missing. It also says how to run one test and what CI wants.
 //!
 //! # Tests
 //!
@@ -109,7 +78,8 @@
 //! - `benches/`: what it costs, each with its own words at the top. 10,000 Orders with every gate in use are to be
 //!   decided in under a second (`benches/gates.rs`), evidence read and verified apart (`benches/evidence.rs`).
 //!
-//! A case from the field has its number in the test's name (`b26_eight_writers_lose_nothing`). A program that is
+//! A case from the field (`docs/design/field-cases.md`) has its number in the test's name
+//! (`b26_eight_writers_lose_nothing`). A program that is
 //! missing is said on stderr and left out; with `CI=true` it is a failure (`support/peers.rs`).
 //!
 //! # What to know before a change

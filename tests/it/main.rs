@@ -16,6 +16,7 @@ mod chain;
 mod citations;
 mod cli;
 mod cluster;
+mod codes;
 mod crash;
 mod crds;
 mod decide;
