@@ -14,7 +14,7 @@ const CODE: &[&str] = &["src", "crates"];
 const TESTS: &[&str] = &["tests", "fixtures"];
 
 /// This file names codes without meeting them.
-const SELF: &str = "codes.rs";
+const SELF: &str = "it/codes.rs";
 
 /// Codes that no test meets, with the reason.
 const UNMET: &[(&str, &str)] = &[
@@ -30,24 +30,20 @@ const UNMET: &[(&str, &str)] = &[
     (
         "tests meet it by its message, and do not name the code yet",
         "\
-         alias alias-bomb another-plan at bad-name bad-oci-ref bad-predicate bad-upstream bare-list \
-         bundle-damaged bundle-of-another bundle-unreadable bundled-trust ci-variable comment-moved \
-         complex-key control-character credential-helper cut-list drops-promotions exists folder \
-         git-config hand-edits history-findings history-unread http-header invalid-value kept-moving \
-         lfs-pointer merge-conflict merge-key missing-field needs-network newest-unclear no-cases \
-         no-checkout no-cluster no-comment no-context no-definition no-environment no-event no-file \
+         another-plan at bad-name bad-predicate bundle-damaged bundle-of-another bundle-unreadable \
+         bundled-trust ci-variable comment-moved credential-helper drops-promotions exists folder \
+         git-config hand-edits history-findings history-unread http-header kept-moving needs-network \
+         no-cases no-checkout no-cluster no-comment no-context no-definition no-event no-file \
          no-folder no-kind no-kubeconfig no-order no-pull-request no-record-key no-schema \
          no-sign-key no-signing-key no-such-order no-url no-voter not-admitted not-found \
-         not-looked-into not-ready not-saved not-signed not-utf8 not-verified not-whole \
-         nothing-healthy nothing-to-compare old-definition order-not-read order-unreadable \
-         other-digest other-trust path-clash public-key record-bundle record-gone \
-         record-not-attached records-not-attached refused registry-read-only rejected relative-path \
-         remote-absent removal-guard repository-format repository-name second-document seen-twice \
+         not-looked-into not-saved not-verified not-whole nothing-to-compare old-definition \
+         order-not-read order-unreadable other-digest other-trust path-clash public-key \
+         record-bundle record-gone record-not-attached records-not-attached registry-read-only \
+         relative-path remote-absent removal-guard repository-format repository-name second-document \
          service-account serving-gone serving-incomplete several-preparations shard sign-key \
          signer-command signer-failed signing-key-untrusted skip-evidence status-not-written \
-         stray-serving template-undefined temporary-folder too-deep too-long too-many-comments \
-         trust-key unknown-environment unknown-kind unknown-ref unknown-upstream unreadable \
-         upstream-cycle vote-file vulnerabilities-rose wrong-kind wrong-place wrong-type",
+         stray-serving template-undefined temporary-folder too-long too-many-comments trust-key \
+         unknown-ref unreadable vote-file vulnerabilities-rose wrong-kind wrong-place",
     ),
 ];
 

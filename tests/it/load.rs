@@ -3,6 +3,7 @@
 
 mod damaged;
 mod identity;
+mod kinds_of_damage;
 mod misspelt;
 mod observed;
 mod properties;

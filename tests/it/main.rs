@@ -49,6 +49,7 @@ mod schema;
 mod shards;
 mod shop;
 mod ssh_votes;
+mod stable_codes;
 mod support;
 mod support_files;
 mod thousand;
