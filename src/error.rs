@@ -107,6 +107,18 @@ impl Failure {
         Self::new(Kind::Input, code, cause)
     }
 
+    /// What is wrong with a YAML text, or a value in it, of `file`.
+    #[must_use]
+    pub fn from_yaml(error: &kube_yaml::Error, file: &str) -> Self {
+        let at = At { file: file.to_owned(), line: Some(error.at.line), column: Some(error.at.column) };
+        let mut failure = Self::input(error.code, error.cause.clone()).at(at);
+        if !error.path.is_empty() {
+            failure = failure.field(error.path.clone());
+        }
+        failure.hints.extend(error.hint.clone());
+        failure
+    }
+
     /// Names the object or thing.
     #[must_use]
     pub fn of(mut self, what: impl Into<String>) -> Self {

@@ -18,7 +18,6 @@
 //! | room | takes → gives | touches | knows nothing of |
 //! |---|---|---|---|
 //! | [`error`], [`model`], [`files`] | the words of everything else | – | everything else |
-//! | [`yaml`] | text → a tree with places and exact characters, and back | – | Kubernetes, files, policy |
 //! | [`settings`] | `expedite.yaml` → valid settings, all problems at once | one file | what they are used for |
 //! | [`program`] (`crates/child-process`), [`git`] | a command, a repository → what they said, a snapshot | processes, git, the network | objects |
 //! | [`load`] | sources → `World`, repository → `GitOps` | disk, API server (read) | gates, registries |
@@ -36,6 +35,13 @@
 //! | [`notify`] | Servings in git, what a cluster says of them → status and Events | API servers (write) | why it was decided |
 //! | [`run`] | all of the above, in order | what it calls | flags |
 //! | [`cli`], [`cmd`] | flags → settings → `run` → `report` | – | decisions |
+//!
+//! Libraries that know nothing of the rooms stand below `crates/`, each with a README; the compiler holds that
+//! they use nothing of this crate:
+//!
+//! | crate | takes → gives | knows nothing of |
+//! |---|---|---|
+//! | [`kube_yaml`] | text → a tree with places and exact characters, and back | Kubernetes, files, policy |
 //!
 //! A [`model::world::World`] holds what was read, broken objects as problems that name what they bear on. A
 //! `Case` is one Order with all that concerns it. A [`model::plan::Plan`] is total: bad input became a row of
@@ -93,14 +99,13 @@
 //!   the old one's workload goes.
 //! - **libgit2 answers Ok to pushes that were refused**, and a push to a path is no compare-and-swap: all of it
 //!   goes through [`commit`].
-//! - **YAML that we write reads alike under 1.1 and 1.2**: write through [`yaml::emit`] or a template, never by
+//! - **YAML that we write reads alike under 1.1 and 1.2**: write through [`kube_yaml::emit`] or a template, never by
 //!   formatting a value into text.
 //! - **Foreign text is neutralised where it is printed** (`report::escape`), and kept as it came until then.
 
 pub mod error;
 pub mod model;
 pub mod files;
-pub mod yaml;
 pub mod settings;
 pub use child_process as program;
 pub mod git;

@@ -23,8 +23,8 @@ use crate::model::id::Namespace;
 use crate::model::kind::Kind;
 use crate::model::naming::GROUP;
 use crate::model::world::{Holds, SourceState, World, is_cluster};
-use crate::yaml::parse::Document;
-use crate::yaml::{Error, parse};
+use kube_yaml::parse::Document;
+use kube_yaml::{Error, parse};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -248,7 +248,7 @@ fn file(reading: &mut Reading, input: &Input<'_>, path: &str, parsed: Parsed) ->
         Parsed::Documents(documents) => documents,
         Parsed::Damaged(error, holds) => {
             let harmless = holds == Holds::Nothing;
-            reading.problem(error.failure(&name), holds);
+            reading.problem(Failure::from_yaml(&error, &name), holds);
             return harmless;
         }
     };
@@ -262,7 +262,7 @@ fn file(reading: &mut Reading, input: &Input<'_>, path: &str, parsed: Parsed) ->
             // The last error is the one that broke the document off; those before it may quote keys of a
             // kind that is not ours to look into.
             if let Some(error) = document.errors.last() {
-                reading.problem(error.failure(&name), holds);
+                reading.problem(Failure::from_yaml(error, &name), holds);
             }
             continue;
         }
@@ -279,7 +279,7 @@ fn file(reading: &mut Reading, input: &Input<'_>, path: &str, parsed: Parsed) ->
         let unclear = reading.objects == before && text.contains(GROUP);
         if let Some(error) = document.errors.first().filter(|_| unclear) {
             let error = Error::new(error.code, error.at, "has an error at one of its keys");
-            reading.problem(error.failure(&name), Holds::Everything);
+            reading.problem(Failure::from_yaml(&error, &name), Holds::Everything);
             whole = false;
         }
     }

@@ -10,7 +10,6 @@ pub mod application;
 pub mod context;
 pub mod drift;
 pub mod edit;
-pub mod layout;
 pub mod preparation;
 pub mod serving;
 pub mod status;

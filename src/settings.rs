@@ -10,7 +10,7 @@ use crate::error::{At, Failure};
 use crate::model::id::Namespace;
 use crate::model::kind::Kind;
 use crate::model::time::Span;
-use crate::yaml::parse;
+use kube_yaml::parse;
 use read::{Folders, read};
 use section::{Problems, Section};
 use std::collections::{BTreeMap, BTreeSet};
@@ -234,10 +234,10 @@ impl Settings {
         let node = match parse::text(bytes).and_then(parse::one) {
             Ok(node) => Some(node),
             Err(error) if error.code == "empty" => None,
-            Err(error) => return Err(vec![error.failure(name)]),
+            Err(error) => return Err(vec![Failure::from_yaml(&error, name)]),
         };
         let settings = read(Section::new(node.as_ref(), "", &problems), &folders);
-        let failures: Vec<Failure> = problems.sorted().iter().map(|e| e.failure(name)).collect();
+        let failures: Vec<Failure> = problems.sorted().iter().map(|e| Failure::from_yaml(e, name)).collect();
         if failures.is_empty() { Ok(settings) } else { Err(failures) }
     }
 }

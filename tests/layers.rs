@@ -14,27 +14,26 @@ use std::path::Path;
 /// Rooms above it that a room must know nothing of all the same, with what it is spared.
 const KNOWS_NOTHING_OF: &[(&str, &[&str])] = &[
     ("files", &["model"]),
-    ("yaml", &["files"]),
-    ("git", &["yaml", "settings"]),
-    ("resolve", &["yaml", "git", "load"]),
-    ("gates", &["yaml", "git", "files", "load"]),
-    ("evidence", &["yaml", "load", "resolve", "gates"]),
-    ("decide", &["yaml", "git", "files", "load", "evidence"]),
+    ("git", &["settings"]),
+    ("resolve", &["git", "load"]),
+    ("gates", &["git", "files", "load"]),
+    ("evidence", &["load", "resolve", "gates"]),
+    ("decide", &["git", "files", "load", "evidence"]),
     ("render", &["git", "load", "resolve", "gates", "evidence", "decide"]),
-    ("commit", &["yaml", "load", "resolve", "gates", "evidence", "decide", "render"]),
-    ("attest", &["yaml", "git", "load", "resolve", "gates", "decide", "render", "commit"]),
+    ("commit", &["load", "resolve", "gates", "evidence", "decide", "render"]),
+    ("attest", &["git", "load", "resolve", "gates", "decide", "render", "commit"]),
     (
         "compare",
         &[
-            "files", "yaml", "settings", "git", "load", "resolve", "gates", "evidence", "decide", "render",
-            "commit", "attest",
+            "files", "settings", "git", "load", "resolve", "gates", "evidence", "decide", "render", "commit",
+            "attest",
         ],
     ),
     (
         "crd",
         &[
-            "files", "yaml", "settings", "git", "load", "resolve", "gates", "evidence", "decide", "render",
-            "commit", "attest",
+            "files", "settings", "git", "load", "resolve", "gates", "evidence", "decide", "render", "commit",
+            "attest",
         ],
     ),
     ("report", &["git", "load", "gates", "evidence", "decide", "render", "commit", "attest"]),
@@ -42,14 +41,14 @@ const KNOWS_NOTHING_OF: &[(&str, &[&str])] = &[
     (
         "forge",
         &[
-            "yaml", "settings", "load", "resolve", "gates", "evidence", "decide", "render", "commit",
-            "attest", "compare", "report",
+            "settings", "load", "resolve", "gates", "evidence", "decide", "render", "commit", "attest",
+            "compare", "report",
         ],
     ),
     (
         "notify",
         &[
-            "files", "yaml", "settings", "git", "resolve", "gates", "evidence", "decide", "render", "commit",
+            "files", "settings", "git", "resolve", "gates", "evidence", "decide", "render", "commit",
             "attest", "compare",
         ],
     ),
@@ -57,8 +56,8 @@ const KNOWS_NOTHING_OF: &[(&str, &[&str])] = &[
     (
         "cli",
         &[
-            "yaml", "git", "load", "resolve", "gates", "evidence", "decide", "render", "commit", "attest",
-            "forge", "run",
+            "git", "load", "resolve", "gates", "evidence", "decide", "render", "commit", "attest", "forge",
+            "run",
         ],
     ),
 ];
@@ -93,6 +92,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("jiff::", &["model/time.rs", "model/calendar.rs", "evidence/registry/retry.rs"]),
     ("git2::", &["git", "commit"]),
     ("reqwest::", &["git", "evidence/registry", "attest", "forge/http.rs"]),
+    ("kube_yaml::", &["error.rs", "settings", "load", "render", "report/diff.rs", "run", "cmd"]),
     ("minijinja::", &["render", "policy/gates"]),
     ("kube::", &["load/cluster", "notify"]),
 ];

@@ -16,7 +16,7 @@ use crate::policy::resolve;
 use crate::program::{self, Bounds, Fault};
 use crate::report::{Output, escape};
 use crate::run;
-use crate::yaml::emit;
+use kube_yaml::emit;
 use serde_json::json;
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};

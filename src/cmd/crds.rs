@@ -5,8 +5,8 @@ use crate::crd;
 use crate::error::{Failure, Kind};
 use crate::model::kind;
 use crate::report::Output;
-use crate::yaml::emit;
-use crate::yaml::spelling::nearest;
+use kube_yaml::emit;
+use kube_yaml::spelling::nearest;
 
 /// Prints all of them, or one.
 ///

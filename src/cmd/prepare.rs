@@ -15,7 +15,7 @@ use crate::report::{Output, escape, names};
 use crate::run::prepare::{self, Made, Wish};
 use crate::run::verify::Named;
 use crate::run::{self, Read};
-use crate::yaml::parse;
+use kube_yaml::parse;
 use std::fs;
 use std::io::{ErrorKind, Write as _};
 use std::path::Path;

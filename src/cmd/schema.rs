@@ -6,7 +6,7 @@ use crate::error::{Failure, Kind};
 use crate::report::Output;
 use crate::report::json_v1::schema::OUTPUTS;
 use crate::settings;
-use crate::yaml::spelling::nearest;
+use kube_yaml::spelling::nearest;
 use std::fs;
 use std::path::Path;
 

@@ -16,8 +16,8 @@ use crate::model::order::{
     ApprovalPolicy, AutoDeploy, Check, MOST_APPROVALS, MOST_GROUPS, Mode, Order, Upstream,
 };
 use crate::model::preparation::Preparation;
-use crate::yaml::Error;
-use crate::yaml::node::{Node, locate};
+use kube_yaml::Error;
+use kube_yaml::node::{Node, locate};
 use std::collections::BTreeSet;
 
 /// What is wrong with one object.

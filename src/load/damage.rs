@@ -8,9 +8,9 @@ use crate::model::id::{Namespace, OrderName, OrderRef};
 use crate::model::kind::Kind;
 use crate::model::naming::GROUP;
 use crate::model::world::Holds;
-use crate::yaml::node::Node;
-use crate::yaml::spelling::misspelt;
-use crate::yaml::{Error, Position, parse};
+use kube_yaml::node::Node;
+use kube_yaml::spelling::misspelt;
+use kube_yaml::{Error, Position, parse};
 use std::collections::BTreeSet;
 
 /// The bytes of a file as text that YAML may be read from.

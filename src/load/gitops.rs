@@ -13,9 +13,9 @@ use crate::model::id::{CommitId, Namespace, OrderName, OrderRef};
 use crate::model::naming::{API_VERSION, LABEL_SERVING, LABEL_SERVING_NAMESPACE};
 use crate::model::serving::Serving;
 use crate::model::world::{ApplicationFile, GitOps, Holds, Problem, ServingFile};
-use crate::yaml::node::Node;
-use crate::yaml::spelling::nearest;
-use crate::yaml::{Error, de, parse};
+use kube_yaml::node::Node;
+use kube_yaml::spelling::nearest;
+use kube_yaml::{Error, de, parse};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -146,7 +146,10 @@ impl Reading<'_> {
         match damage::sound(&bytes) {
             Ok(text) => Some(text.to_owned()),
             Err(error) => {
-                self.problem(error.failure(&file_name(&self.files.name(), path)), Holds::Everything);
+                self.problem(
+                    Failure::from_yaml(&error, &file_name(&self.files.name(), path)),
+                    Holds::Everything,
+                );
                 None
             }
         }
@@ -183,7 +186,8 @@ fn serving_file(root: &str, path: &str, bytes: &[u8]) -> ServingFile {
     let file = file_name(root, path);
     let order = owner_of(path, "servings/");
     let what = order.as_ref().map_or("a Serving".to_owned(), |o| format!("Serving {o}"));
-    let serving = serving(bytes, order.as_ref()).map(Arc::new).map_err(|e| e.failure(&file).of(what));
+    let serving =
+        serving(bytes, order.as_ref()).map(Arc::new).map_err(|e| Failure::from_yaml(&e, &file).of(what));
     ServingFile { path: path.to_owned(), text: String::from_utf8_lossy(bytes).into(), serving }
 }
 
@@ -211,7 +215,7 @@ fn serving(bytes: &[u8], order: Option<&OrderRef>) -> Result<Serving, Error> {
             ("spec.orderName", serving.spec.order_name.as_str(), order.name.as_str()),
         ];
         if let Some((field, found, wanted)) = said.into_iter().find(|(_, found, wanted)| found != wanted) {
-            let at = crate::yaml::node::locate(&node, field).unwrap_or(node.at);
+            let at = kube_yaml::node::locate(&node, field).unwrap_or(node.at);
             let mut error =
                 Error::new("wrong-place", at, format!("is {found:?}, and the file's path says {wanted:?}"));
             error.path = field.to_owned();
@@ -233,7 +237,7 @@ fn application_file(root: &str, path: &str, bytes: &[u8]) -> ApplicationFile {
     let application = read
         .and_then(|node| application(&node))
         .map(Arc::new)
-        .map_err(|e| e.failure(&file).of("an Application"));
+        .map_err(|e| Failure::from_yaml(&e, &file).of("an Application"));
     ApplicationFile { text, owner, application }
 }
 

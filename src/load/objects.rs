@@ -15,10 +15,10 @@ use crate::model::order::Order;
 use crate::model::preparation::Preparation;
 use crate::model::serving::Serving;
 use crate::model::world::{Holds, Loaded, Origin, Problem, SourceState, World, is_cluster};
-use crate::yaml::node::{Node, Value};
-use crate::yaml::parse::Document;
-use crate::yaml::spelling::misspelt;
-use crate::yaml::{Error, de};
+use kube_yaml::node::{Node, Value};
+use kube_yaml::parse::Document;
+use kube_yaml::spelling::misspelt;
+use kube_yaml::{Error, de};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -195,7 +195,7 @@ impl Reading {
             whole &= self.node(object, &own, place, filter, item, fallback);
         }
         for error in errors.iter().filter(|e| items.first().is_none_or(|first| e.at < first.at)) {
-            self.problem(error.failure(&place.file), Holds::Everything);
+            self.problem(Failure::from_yaml(error, &place.file), Holds::Everything);
             whole = false;
         }
         whole
@@ -302,11 +302,11 @@ impl Reading {
             }
         }
         for error in report.errors {
-            let failure = error.failure(&origin.file).of(what.clone());
+            let failure = Failure::from_yaml(&error, &origin.file).of(what.clone());
             self.problems.push((failure, again(&bears)));
         }
         for warning in report.warnings {
-            self.problem(warning.failure(&origin.file).of(what.clone()), Holds::Nothing);
+            self.problem(Failure::from_yaml(&warning, &origin.file).of(what.clone()), Holds::Nothing);
         }
         kind != Kind::Order || names_an_order(&bears)
     }

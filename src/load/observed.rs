@@ -8,8 +8,8 @@ use crate::load::objects::Reading;
 use crate::load::{damage, without_line};
 use crate::model::application::Application;
 use crate::model::world::{Holds, Loaded, Origin, is_cluster};
-use crate::yaml::node::{Node, Value};
-use crate::yaml::{Error, de, parse};
+use kube_yaml::node::{Node, Value};
+use kube_yaml::{Error, de, parse};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -69,10 +69,13 @@ fn applications(observed: &Observed) -> Result<Applications, Vec<Failure>> {
         Failure::new(Kind::Unread, code, cause).of("the observation").at(At::file(&*observed.file))
     };
     let bytes = observed.bytes.as_ref().map_err(|why| vec![whole("unreadable", why)])?;
-    let text = damage::sound(bytes).map_err(|e| vec![e.failure(&observed.file)])?;
+    let text = damage::sound(bytes).map_err(|e| vec![Failure::from_yaml(&e, &observed.file)])?;
     let documents = parse::documents(text);
-    let mut failures: Vec<Failure> =
-        documents.iter().flat_map(|d| d.errors.first()).map(|e| e.failure(&observed.file)).collect();
+    let mut failures: Vec<Failure> = documents
+        .iter()
+        .flat_map(|d| d.errors.first())
+        .map(|e| Failure::from_yaml(e, &observed.file))
+        .collect();
     let mut found = Applications::new();
     for document in &documents {
         let Some(node) = &document.node else { continue };
@@ -106,7 +109,9 @@ fn applications(observed: &Observed) -> Result<Applications, Vec<Failure>> {
                         failures.push(Failure::input("seen-twice", cause).at(origin.at()));
                     }
                 }
-                Err(error) => failures.push(error.failure(&observed.file).of("an observed Application")),
+                Err(error) => {
+                    failures.push(Failure::from_yaml(&error, &observed.file).of("an observed Application"))
+                }
             }
         }
     }

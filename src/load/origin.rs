@@ -2,8 +2,8 @@
 //! the file that field is, is looked up only when it is printed.
 
 use crate::error::Failure;
-use crate::yaml::node::{Node, locate};
-use crate::yaml::{Position, parse};
+use kube_yaml::node::{Node, locate};
+use kube_yaml::{Position, parse};
 use std::collections::BTreeMap;
 
 /// Fills in line and column of each failure that names a file, the first line of an object (or none, where the

@@ -6,8 +6,8 @@
 //! annotations and status are free.
 
 use crate::model::kind::Kind;
-use crate::yaml::de::Unknown;
-use crate::yaml::spelling::{misspelt, nearest};
+use kube_yaml::de::Unknown;
+use kube_yaml::spelling::{misspelt, nearest};
 
 /// What an unknown key comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,8 +4,9 @@ use crate::error::{At, Failure, Kind};
 use crate::model::naming;
 use crate::model::plan::Pin;
 use crate::model::world::ApplicationFile;
-use crate::render::{admit, context, layout, template::Template};
-use crate::yaml::{emit, parse};
+use crate::render::{admit, context, template::Template};
+use kube_yaml::layout;
+use kube_yaml::{emit, parse};
 use serde_json::{Map, Value};
 
 /// Where an override stands in the GitOps repository.
@@ -137,7 +138,7 @@ fn file(head: &str, value: &Value) -> String {
 /// # Errors
 /// The file does not read as one document.
 pub fn detached(text: &str, path: &str) -> Result<String, Failure> {
-    let mut value = parse::one(text).map_err(|e| e.failure(path))?.to_json();
+    let mut value = parse::one(text).map_err(|e| Failure::from_yaml(&e, path))?.to_json();
     let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) else {
         return Err(Failure::input("wrong-type", "it has no metadata").at(At::file(path)));
     };

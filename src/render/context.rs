@@ -16,7 +16,7 @@ use crate::model::environment::OnDelete;
 use crate::model::id::{Artifact, EnvironmentName, Namespace, OrderRef};
 use crate::model::plan::{Pin, ServingState};
 use crate::render::template::UNDEFINED;
-use crate::yaml::spelling;
+use kube_yaml::spelling;
 use minijinja::{Value, context};
 
 /// The variables and their members.

@@ -3,9 +3,9 @@
 //! What comes out is read back by two readers before anybody gets it. It must not know why an edit is made.
 
 use crate::error::{At, Failure, Kind as FailureKind};
-use crate::render::layout::{self, Kind, Node};
 use crate::render::status;
-use crate::yaml::{emit, parse};
+use kube_yaml::layout::{self, Kind, Node};
+use kube_yaml::{emit, parse};
 use serde_json::{Map, Value};
 use std::ops::Range;
 

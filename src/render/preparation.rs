@@ -2,7 +2,7 @@
 
 use crate::model::naming::API_VERSION;
 use crate::model::preparation::Prepared;
-use crate::yaml::emit;
+use kube_yaml::emit;
 use serde_json::{Map, Value, json};
 
 /// The object.

@@ -11,7 +11,7 @@ use crate::model::serving::{Requested, ServingStatus};
 use crate::model::world::ServingFile;
 use crate::render::edit::{self, Edit};
 use crate::render::{context, status, template::Template};
-use crate::yaml::emit;
+use kube_yaml::emit;
 use serde_json::{Map, Value};
 
 /// Where an override stands in the GitOps repository.

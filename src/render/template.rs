@@ -14,8 +14,8 @@ mod shape;
 
 use crate::error::{At, Failure};
 use crate::model::id::Digest;
-use crate::yaml::node::Node;
-use crate::yaml::parse;
+use kube_yaml::node::Node;
+use kube_yaml::parse;
 use minijinja::syntax::SyntaxConfig;
 use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, ErrorKind, Output, OutputSpan, State, UndefinedBehavior, Value};
@@ -376,7 +376,7 @@ list:
                 "block": format!("{x}\n"), "folded": x, "flow": [x, {"a": x}], "upper": x.to_uppercase(), "list": [x],
             });
             assert_eq!(value, want, "{x:?}");
-            assert_eq!(parse::one(&crate::yaml::emit::document(&value)).unwrap().to_json(), want, "{x:?}");
+            assert_eq!(parse::one(&kube_yaml::emit::document(&value)).unwrap().to_json(), want, "{x:?}");
         }
     }
 

@@ -6,7 +6,7 @@ pub mod plan;
 use crate::compare::fields::{FieldChange, FieldWhat, Hidden};
 use crate::compare::{Comparison, Counts, How, ResourceChange};
 use crate::report::escape;
-use crate::yaml::emit;
+use kube_yaml::emit;
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 use std::fmt::Write as _;

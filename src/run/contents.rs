@@ -8,8 +8,8 @@ use crate::evidence::artifact;
 use crate::model::evidence::Unread;
 use crate::model::id::{Artifact, Namespace};
 use crate::model::resource::{Content, Resource};
-use crate::yaml::parse;
 use futures::StreamExt as _;
+use kube_yaml::parse;
 
 /// Pairs of artifacts that are read at once: their bytes are in memory while they are compared.
 const AT_ONCE: usize = 8;

@@ -32,7 +32,7 @@ use crate::model::verdict::{Outcome, Verdict};
 use crate::policy::decide;
 use crate::policy::gates::{self, Context};
 use crate::policy::resolve::{self, Case};
-use crate::yaml::{de, parse};
+use kube_yaml::{de, parse};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -177,9 +177,9 @@ fn read(file: &Path) -> Result<Written, Failure> {
     let name = file.display().to_string();
     let text = std::fs::read_to_string(file)
         .map_err(|e| Failure::input("unreadable", e.to_string()).at(At::file(name.clone())))?;
-    let node = parse::one(&text).map_err(|e| e.failure(&name))?;
+    let node = parse::one(&text).map_err(|e| Failure::from_yaml(&e, &name))?;
     let mut unknown = Vec::new();
-    let written: Written = de::from_node(&node, &mut unknown).map_err(|e| e.failure(&name))?;
+    let written: Written = de::from_node(&node, &mut unknown).map_err(|e| Failure::from_yaml(&e, &name))?;
     if let Some(key) = unknown.first() {
         let path = if key.path.is_empty() { key.key.clone() } else { format!("{}.{}", key.path, key.key) };
         let at = At { file: name, line: Some(key.at.line), column: Some(key.at.column) };

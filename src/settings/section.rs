@@ -1,9 +1,9 @@
 //! Reading a mapping key by key, so that one wrong value hides no other. What was asked for is what is known:
 //! any other key is an error with the nearest of those.
 
-use crate::yaml::node::{Node, Value, locate};
-use crate::yaml::spelling::nearest;
-use crate::yaml::{Error, Position, de};
+use kube_yaml::node::{Node, Value, locate};
+use kube_yaml::spelling::nearest;
+use kube_yaml::{Error, Position, de};
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -110,7 +110,7 @@ impl<'n> Section<'n> {
     pub fn entries(&mut self, key: &str) -> Vec<(String, Section<'n>)> {
         let own = self.section(key);
         let pairs = own.node.map_or(&[][..], Node::pairs);
-        let each = |pair: &'n crate::yaml::node::Pair| {
+        let each = |pair: &'n kube_yaml::node::Pair| {
             let path = format!("{}[\"{}\"]", own.path, pair.key);
             (pair.key.clone(), Section::new(Some(&pair.value), path, &own.problems))
         };

@@ -14,7 +14,7 @@ use expedite::model::kitchen::Kitchen;
 use expedite::model::order::Order;
 use expedite::model::preparation::Preparation;
 use expedite::model::serving::Serving;
-use expedite::yaml::{de, emit, parse};
+use kube_yaml::{de, emit, parse};
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,7 +1,7 @@
 //! What we write is one value to every reader: ours, a second Rust one, and one that follows YAML 1.1.
 
 use crate::support::pyyaml;
-use expedite::yaml::{emit, parse};
+use kube_yaml::{emit, parse};
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};

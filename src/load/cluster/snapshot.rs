@@ -9,7 +9,7 @@ use crate::error::{At, Failure};
 use crate::files::{EntryKind, Files};
 use crate::load::{damage, file_name};
 use crate::model::world::CLUSTER;
-use crate::yaml::{de, emit, parse};
+use kube_yaml::{de, emit, parse};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -88,14 +88,14 @@ pub fn read(folder: &dyn Files) -> Result<Vec<Part>, Failure> {
     let unread = |path: &str, why: String| {
         Failure::input("snapshot", why).of("the snapshot").at(At::file(file_name(&folder.name(), path)))
     };
-    let one = |path: &str| -> Result<crate::yaml::node::Node, Failure> {
+    let one = |path: &str| -> Result<kube_yaml::node::Node, Failure> {
         let bytes = folder.read(path).map_err(|lost| unread(&lost.path, lost.why))?;
         let bytes = bytes.ok_or_else(|| unread(path, "is not there".into()))?;
         let text = damage::sound(&bytes).and_then(parse::one);
-        text.map_err(|error| error.failure(&file_name(&folder.name(), path)).of("the snapshot"))
+        text.map_err(|error| Failure::from_yaml(&error, &file_name(&folder.name(), path)).of("the snapshot"))
     };
     let marker: Written = de::from_node(&one(FILE)?, &mut Vec::new())
-        .map_err(|error| error.failure(&file_name(&folder.name(), FILE)).of("the snapshot"))?;
+        .map_err(|error| Failure::from_yaml(&error, &file_name(&folder.name(), FILE)).of("the snapshot"))?;
     let mut parts = Vec::with_capacity(marker.sources.len());
     for WrittenSource { source, name, folder: below, applications, drops_promotions } in marker.sources {
         if !source.starts_with(CLUSTER) {

@@ -1,7 +1,7 @@
 //! The tokens that stand for values in a template's output, and its parsed form with a slot for each.
 
-use crate::yaml::Error;
-use crate::yaml::node::{Node, Style, Value as Tree};
+use kube_yaml::Error;
+use kube_yaml::node::{Node, Style, Value as Tree};
 use serde_json::{Map, Value as Json};
 
 /// Opens a token.

@@ -7,7 +7,7 @@ use crate::git::Snapshot;
 use crate::load::gitops::application_at;
 use crate::model::audit::Finding;
 use crate::model::id::{Digest, OrderRef};
-use crate::yaml::parse;
+use kube_yaml::parse;
 use serde_json::Value;
 
 /// A file as far as it deploys something.

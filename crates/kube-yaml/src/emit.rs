@@ -14,7 +14,7 @@ const SIMPLE_KEY: usize = 512;
 /// The document of `value`, ending in exactly one newline.
 ///
 /// ```
-/// use expedite::yaml::emit::document;
+/// use kube_yaml::emit::document;
 /// let value = serde_json::json!({"name": "no", "path": ".", "digest": "sha256:1f", "args": ["a", {"b": 1}]});
 /// assert_eq!(document(&value), "name: \"no\"\npath: \".\"\ndigest: sha256:1f\nargs:\n- a\n- b: 1\n");
 /// ```

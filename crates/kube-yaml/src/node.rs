@@ -1,6 +1,6 @@
 //! The tree: what was written, with its characters and its place.
 
-use crate::yaml::Position;
+use crate::Position;
 
 /// A value and where it begins.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,8 +6,8 @@
 //! [`super::parse`] reads the text in full. Both ways give the same trees and places; a property test holds
 //! them to it.
 
-use crate::yaml::Position;
-use crate::yaml::node::{Node, Pair, Scalar, Style, Value};
+use crate::Position;
+use crate::node::{Node, Pair, Scalar, Style, Value};
 
 /// Deepest nesting taken here.
 const DEPTH: usize = 40;
@@ -237,7 +237,7 @@ fn is_plain(text: &str) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
-    use crate::yaml::parse::{Document, scanned};
+    use crate::parse::{Document, scanned};
     use proptest::prelude::*;
 
     /// The quick way answers as the full one, or not at all.
@@ -325,7 +325,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_quick_way_agrees_on_what_we_write(values in proptest::collection::vec(writable(), 1..3)) {
-            let texts: Vec<String> = values.iter().map(crate::yaml::emit::document).collect();
+            let texts: Vec<String> = values.iter().map(crate::emit::document).collect();
             agree(&texts.join("---\n"));
         }
 

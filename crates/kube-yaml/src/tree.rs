@@ -1,9 +1,9 @@
 //! A document's tree in the making, from the scanner's events: keys are unique, merge keys and aliases are
 //! expanded, nesting and expansion are bounded.
 
-use crate::yaml::node::{Node, Pair, Scalar, Style, Value};
-use crate::yaml::parse::{DEPTH, too_deep};
-use crate::yaml::{Error, Position};
+use crate::node::{Node, Pair, Scalar, Style, Value};
+use crate::parse::{DEPTH, too_deep};
+use crate::{Error, Position};
 use granit_parser::{Event, ScalarStyle, Tag};
 use std::collections::{HashMap, HashSet};
 

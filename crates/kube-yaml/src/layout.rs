@@ -3,8 +3,8 @@
 //! It reads one document of plain structure. Anchors, aliases, merge keys and tags are refused by line:
 //! behind them one edited byte could change a value somewhere else. It must not know what the values mean.
 
-use crate::yaml::Position;
-use crate::yaml::node::{self, Style};
+use crate::Position;
+use crate::node::{self, Style};
 use granit_parser::{Event, Options, Parser, ScalarStyle, Span, StructureStyle};
 use serde_json::{Map, Value};
 

@@ -1,18 +1,37 @@
 //! YAML as Kubernetes users write it: parsed with positions and exact scalars, written so that 1.1 and 1.2 readers agree.
 //!
 //! [`parse`] turns text into a tree of [`node::Node`]s that keeps every scalar's characters and place; [`de`]
-//! reads a tree into a typed value, with the field's path in every error and every unknown key reported.
-//! JSON is YAML: `.json` files go the same way. This room knows nothing of Kubernetes, files or policy.
+//! reads a tree into a typed value, with the field's path in every error and every unknown key reported;
+//! [`emit`] writes values; [`layout`] reads one document with the byte range of every node, for an edit in place.
+//! JSON is YAML: `.json` files go the same way.
+//!
+//! The crate must not know what the values mean: no kinds of objects, no files, no policy, no exit status.
+//!
+//! ```
+//! use kube_yaml::{emit, parse};
+//!
+//! let text = "kind: Order\nspec:\n  image:\n    version: 1.10\n";
+//! let tree = parse::one(text).unwrap();
+//! let version = tree.find(&["spec", "image", "version"]).unwrap();
+//! assert_eq!(version.text(), Some("1.10"), "the characters, not the number 1.1");
+//! assert_eq!((version.at.line, version.at.column), (4, 14));
+//!
+//! let error = parse::one("a: 1\nb: 2\na: 3\n").unwrap_err();
+//! assert_eq!(error.to_string(), "3:1: the key \"a\" is written twice");
+//!
+//! // Quoted, because a YAML 1.1 reader would take it for a boolean.
+//! assert_eq!(emit::document(&serde_json::json!({"country": "no"})), "country: \"no\"\n");
+//! ```
 
 pub mod de;
 pub mod emit;
+pub mod layout;
 pub mod node;
 pub mod parse;
 mod plain;
 pub mod spelling;
 mod tree;
 
-use crate::error::{At, Failure};
 use std::fmt;
 
 /// A place in a text. Both count from 1; columns count characters.
@@ -51,18 +70,6 @@ impl Error {
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
-    }
-
-    /// As a person sees it, in `file`.
-    #[must_use]
-    pub fn failure(&self, file: &str) -> Failure {
-        let at = At { file: file.to_owned(), line: Some(self.at.line), column: Some(self.at.column) };
-        let mut failure = Failure::input(self.code, self.cause.clone()).at(at);
-        if !self.path.is_empty() {
-            failure = failure.field(self.path.clone());
-        }
-        failure.hints.extend(self.hint.clone());
-        failure
     }
 }
 

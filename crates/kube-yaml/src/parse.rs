@@ -4,9 +4,9 @@
 //! Strict where a lenient reader would lose a rule: a key written twice is an error at the second one, merge
 //! keys are expanded or refused, aliases are expanded within a budget, nesting is bounded.
 
-use crate::yaml::node::Node;
-use crate::yaml::tree::Tree;
-use crate::yaml::{Error, Position, plain};
+use crate::node::Node;
+use crate::tree::Tree;
+use crate::{Error, Position, plain};
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScanError};
 use std::ops::Range;
 
@@ -96,7 +96,7 @@ impl From<plain::Plain> for Document {
 }
 
 /// Reads a text with the full scanner.
-pub(in crate::yaml) fn scanned(text: &str) -> Vec<Document> {
+pub(crate) fn scanned(text: &str) -> Vec<Document> {
     let mut options = granit_parser::Options::default();
     options.set_emit_comments(false);
     options.flow_nesting_limit = DEPTH;
@@ -174,7 +174,7 @@ fn syntax(error: &ScanError) -> Error {
 }
 
 /// The error of nesting beyond [`DEPTH`].
-pub(in crate::yaml) fn too_deep(place: Position) -> Error {
+pub(crate) fn too_deep(place: Position) -> Error {
     Error::new("too-deep", place, format!("is nested more than {DEPTH} levels deep"))
 }
 
@@ -182,7 +182,7 @@ pub(in crate::yaml) fn too_deep(place: Position) -> Error {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
-    use crate::yaml::node::{Scalar, Style, Value};
+    use crate::node::{Scalar, Style, Value};
     use proptest::prelude::*;
 
     fn tree(text: &str) -> Node {

@@ -3,7 +3,7 @@
 /// Edits (insert, delete, replace, swap two neighbours) between two names, letters' case aside.
 ///
 /// ```
-/// use expedite::yaml::spelling::distance;
+/// use kube_yaml::spelling::distance;
 /// assert_eq!(distance("promotoin", "promotion"), 1);
 /// assert_eq!(distance("AutoDeploy", "autoDeploy"), 0);
 /// ```
@@ -15,7 +15,7 @@ pub fn distance(a: &str, b: &str) -> usize {
 /// The nearest of `known`, where it is near enough that a person may have meant it: half of the word at most.
 ///
 /// ```
-/// use expedite::yaml::spelling::nearest;
+/// use kube_yaml::spelling::nearest;
 /// assert_eq!(nearest("aprovals", &["approvals", "checks"]), Some("approvals"));
 /// assert_eq!(nearest("zzz", &["approvals", "checks"]), None);
 /// ```
@@ -29,7 +29,7 @@ pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
 /// (any word of three letters is within two edits of most others).
 ///
 /// ```
-/// use expedite::yaml::spelling::misspelt;
+/// use kube_yaml::spelling::misspelt;
 /// assert_eq!(misspelt("enviroment", &["environment"]), Some("environment"));
 /// assert_eq!(misspelt("tag", &["oci"]), None);
 /// ```
