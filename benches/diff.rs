@@ -5,10 +5,10 @@
 // A table on stdout is the result; an artifact that cannot be built is a failed benchmark.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic)]
 
-use expedite::compare::{Side, compare};
-use expedite::evidence::artifact::{LAYER_TYPES, manifests};
+use expedite::compare::{ArtifactSide, compare_artifacts};
+use expedite::evidence::artifact::{LAYER_TYPES, read_manifests};
 use expedite::report::diff;
-use expedite::run::contents::both;
+use expedite::run::contents::parse_both;
 use std::io::Write as _;
 use std::time::Instant;
 
@@ -29,13 +29,13 @@ fn main() {
 
 fn compared(old: &[u8], new: &[u8], count: usize) -> std::time::Duration {
     let start = Instant::now();
-    let unpack = |bytes| manifests(LAYER_TYPES[1], bytes, 256 << 20).unwrap();
-    let (old, new) = both(unpack(old), unpack(new));
-    let side = |resources| Side { resources, namespace: Some("shop") };
-    let comparison = compare(side(&old), side(&new), false);
-    let text = diff::text(&comparison, true);
+    let unpack = |bytes| read_manifests(LAYER_TYPES[1], bytes, 256 << 20).unwrap();
+    let (old, new) = parse_both(unpack(old), unpack(new));
+    let side = |resources| ArtifactSide { resources, namespace: Some("shop") };
+    let comparison = compare_artifacts(side(&old), side(&new), false);
+    let text = diff::format_comparison(&comparison, true);
     let took = start.elapsed();
-    let counts = comparison.counts();
+    let counts = comparison.count_resources();
     assert_eq!(counts.changed, count.div_ceil(10), "every tenth changes");
     assert_eq!((counts.added, counts.removed), (1, 1));
     assert!(text.len() > count);

@@ -37,7 +37,7 @@ mod stock;
 
 use cosign::Cosign;
 use counter::Counter;
-use expedite::evidence::gather::{GatherOptions, gather_blocking, runtime};
+use expedite::evidence::gather::{GatherOptions, gather_blocking, make_runtime};
 use expedite::evidence::registry::{HostConfig, Registries, RegistriesConfig};
 use expedite::model::evidence::{Ask, Claim, Evidence};
 use promotion::Fleet;
@@ -157,7 +157,7 @@ fn gather(address: &str, key: &Key, items: &[Item]) -> (Duration, usize) {
         .collect();
     let start = Instant::now();
     let registries = registries(address);
-    let facts = gather_blocking(&runtime().unwrap(), &asks, &ring, &registries, &options);
+    let facts = gather_blocking(&make_runtime().unwrap(), &asks, &ring, &registries, &options);
     let took = start.elapsed();
     for (ask, item) in asks.iter().zip(items) {
         let found = &facts.artifacts[&ask.artifact];
@@ -166,7 +166,7 @@ fn gather(address: &str, key: &Key, items: &[Item]) -> (Duration, usize) {
         assert!(matches!(found.provenance[&item.order], Evidence::Proven(_)), "{found:?}");
         assert!(matches!(found.approvals[&item.seal()], Evidence::Proven(_)), "{found:?}");
     }
-    (took, registries.requests().len())
+    (took, registries.collect_requests().len())
 }
 
 /// The registry at `address`, of which nothing is known yet.

@@ -36,16 +36,16 @@ fn main() {
     let orders: usize = asked.unwrap_or(10_000);
     let mut sim = fleet(orders / 2);
     let start = Instant::now();
-    let cases = resolve::cases(&sim.world, &sim.gitops, "argocd");
+    let cases = resolve::resolve_cases(&sim.world, &sim.gitops, "argocd");
     let resolved = start.elapsed();
     let start = Instant::now();
-    assert!(!gates::asks(&cases, &sim.context()).is_empty());
+    assert!(!gates::collect_asks(&cases, &sim.context()).is_empty());
     let verified = start.elapsed();
     let (cases, facts, context) = sim.judged();
     let best = (0..3)
         .map(|_| {
             let start = Instant::now();
-            let plan = decide::plan(&cases, &facts, &sim.world, &sim.gitops, &context, &sim.options);
+            let plan = decide::decide_plan(&cases, &facts, &sim.world, &sim.gitops, &context, &sim.options);
             let took = start.elapsed();
             let promoted = plan.rows.iter().filter(|r| matches!(r.decision, Decision::Promote(_))).count();
             assert_eq!(promoted, orders / 2, "every waiting Order is promoted");
@@ -114,7 +114,7 @@ fn fleet(pairs: usize) -> Sim {
             proof: statement("scan", json!({})),
             scanner: "trivy".into(),
             finished_on: at("08:00"),
-            counts: Some(Counts::default()),
+            counts: Some(ScanCounts::default()),
             fixable: None,
         }]));
         let seal = SealProof {
@@ -132,7 +132,7 @@ fn fleet(pairs: usize) -> Sim {
 fn vote(sim: &mut Sim, vote: &str, person: u8, of: &str) {
     let namespace = Namespace::parse("shop").unwrap();
     let (name, digest, when) = (preparation(of), digest(of), at("10:00"));
-    let message = ssh_vote::bytes(&namespace, &name, digest, Ballot::Approve, when);
+    let message = ssh_vote::build_vote_bytes(&namespace, &name, digest, Ballot::Approve, when);
     let signature = key(person).sign(ssh_vote::NAMESPACE, HashAlg::Sha512, &message).unwrap();
     let approval = Approval {
         metadata: Meta { name: vote.into(), namespace: Some(namespace.clone()), ..Meta::default() },

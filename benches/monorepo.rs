@@ -7,9 +7,9 @@
 // A table on stdout is the result; a repository that cannot be built is a failed benchmark.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic)]
 
-use expedite::commit::{self, Identity, Outcome, Person, Proposal};
-use expedite::files::{Change, Files};
-use expedite::git::{Environment, Options, Repository, Target};
+use expedite::commit::{self, Identity, Person, Proposal, WriteOutcome};
+use expedite::files::{FileChange, Files};
+use expedite::git::{Environment, Repository, RepositoryOptions, RepositoryTarget};
 use expedite::model::time::Time;
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
@@ -63,8 +63,11 @@ fn timed(work: impl FnOnce()) -> Duration {
 }
 
 fn open(path: &Path) -> Repository {
-    let options = Options { environment: Environment::new(std::env::vars_os()), ..Options::default() };
-    Repository::open(&Target::Path(path.to_path_buf()), options).unwrap()
+    let options = RepositoryOptions {
+        environment: Environment::new(std::env::vars_os()),
+        ..RepositoryOptions::default()
+    };
+    Repository::open_target(&RepositoryTarget::Path(path.to_path_buf()), options).unwrap()
 }
 
 /// Paths and contents of one commit.
@@ -76,21 +79,23 @@ fn edit(n: usize, who: &str) -> Vec<(String, String)> {
 fn ours(path: &Path, n: usize) -> Duration {
     let person = Person { name: "Bench".to_owned(), email: "bench@x".to_owned() };
     let identity = Identity { author: person.clone(), committer: person, signer: None };
-    let changes: BTreeMap<String, Change> =
-        edit(n, "ours").into_iter().map(|(path, text)| (path, Change::Write(text.into_bytes()))).collect();
+    let changes: BTreeMap<String, FileChange> = edit(n, "ours")
+        .into_iter()
+        .map(|(path, text)| (path, FileChange::Write(text.into_bytes())))
+        .collect();
     timed(|| {
         let repository = open(path);
-        let base = repository.snapshot("main").unwrap();
+        let base = repository.read_snapshot("main").unwrap();
         let proposal =
             Proposal { message: "ours\n", identity: &identity, at: Time::from_unix(1_790_000_000) };
-        let done = commit::write(&repository, &base, &changes, proposal).unwrap();
-        assert!(matches!(done, Outcome::Pushed(_)));
+        let done = commit::write_changes(&repository, &base, &changes, proposal).unwrap();
+        assert!(matches!(done, WriteOutcome::Pushed(_)));
     })
 }
 
 /// Lists every file of the head.
 fn list(path: &Path) -> Duration {
-    timed(|| assert!(!open(path).snapshot("main").unwrap().walk("").0.is_empty()))
+    timed(|| assert!(!open(path).read_snapshot("main").unwrap().list_entries("").0.is_empty()))
 }
 
 /// The same commit by git's plumbing, without a work tree.

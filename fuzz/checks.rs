@@ -9,7 +9,7 @@
 
 use expedite::evidence::archive::{ABOUT, Archive};
 use expedite::evidence::artifact;
-use expedite::evidence::envelope::{self, IN_TOTO, pae};
+use expedite::evidence::envelope::{self, IN_TOTO, encode_pae};
 use expedite::evidence::keys::KeyRing;
 use expedite::evidence::registry::index::{self, Listing};
 use expedite::evidence::registry::{challenge, link};
@@ -39,7 +39,7 @@ fn ring() -> &'static KeyRing {
             public_key_file: None,
             roles: vec![Role::Signature],
         });
-        let ring = KeyRing::read(&spec);
+        let ring = KeyRing::from_kitchen(&spec);
         assert_eq!(ring.keys().len(), 1, "{:?}", ring.state());
         ring
     })
@@ -60,14 +60,14 @@ fn second_opinion(message: &[u8], signatures: &[String]) {
     assert!(signatures.iter().any(|s| one(s).is_some()), "accepted what p256 refuses");
 }
 
-fn opened(bytes: &[u8], opened: Result<envelope::Opened<'_>, String>, at: &str) -> bool {
-    let Ok(envelope::Opened { payload, signer: Ok(_) }) = opened else { return false };
+fn opened(bytes: &[u8], opened: Result<envelope::OpenedEnvelope<'_>, String>, at: &str) -> bool {
+    let Ok(envelope::OpenedEnvelope { payload, signer: Ok(_) }) = opened else { return false };
     // What passed the strict reading reads the same to an ordinary reader.
     let whole: Value = serde_json::from_slice(bytes).unwrap();
     let signatures = whole.pointer(&format!("{at}/signatures")).and_then(Value::as_array).unwrap();
     let signatures: Vec<String> =
         signatures.iter().filter_map(|s| Some(s["sig"].as_str()?.to_owned())).collect();
-    second_opinion(&pae(IN_TOTO, &payload), &signatures);
+    second_opinion(&encode_pae(IN_TOTO, &payload), &signatures);
     true
 }
 
@@ -84,7 +84,8 @@ pub fn statement(bytes: &[u8]) -> bool {
     let Ok(parsed) = statement::parse(bytes, &digest) else { return false };
     let whole: Value = serde_json::from_slice(bytes).unwrap();
     assert_eq!(whole["predicateType"], parsed.predicate_type.as_str());
-    let names_it = whole["subject"].as_array().unwrap().iter().any(|s| s["digest"]["sha256"] == digest.hex());
+    let names_it =
+        whole["subject"].as_array().unwrap().iter().any(|s| s["digest"]["sha256"] == digest.format_hex());
     assert_eq!(parsed.about.is_ok(), names_it);
     let predicate: Value = serde_json::from_str(&parsed.predicate).unwrap();
     if !whole["predicate"].is_null() {
@@ -95,7 +96,7 @@ pub fn statement(bytes: &[u8]) -> bool {
 
 pub fn simple_signing(bytes: &[u8]) -> bool {
     let digest = artifact_digest();
-    if simple_signing::is_about(bytes, &digest).is_err() {
+    if simple_signing::check_subject(bytes, &digest).is_err() {
         return false;
     }
     let whole: Value = serde_json::from_slice(bytes).unwrap();
@@ -105,7 +106,7 @@ pub fn simple_signing(bytes: &[u8]) -> bool {
 }
 
 pub fn index(bytes: &[u8]) -> bool {
-    match index::read(bytes) {
+    match index::parse_index(bytes) {
         Listing::Index(entries) => {
             // Every digest that comes out is one that stands in the bytes.
             let text = String::from_utf8_lossy(bytes);
@@ -113,7 +114,7 @@ pub fn index(bytes: &[u8]) -> bool {
             let listed = whole["manifests"].as_array().map_or(0, Vec::len);
             assert_eq!(entries.len(), listed);
             let good: Vec<_> = entries.into_iter().flatten().collect();
-            assert!(good.iter().all(|d| text.contains(&d.digest.hex()) || text.contains('\\')));
+            assert!(good.iter().all(|d| text.contains(&d.digest.format_hex()) || text.contains('\\')));
             !good.is_empty()
         }
         Listing::Other(_) | Listing::Broken(_) => false,
@@ -124,12 +125,12 @@ pub fn reference(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     let mut accepted = false;
     if let Ok(repository) = OciRepository::parse(text) {
-        assert_eq!(OciRepository::parse(&repository.url()).unwrap(), repository);
+        assert_eq!(OciRepository::parse(&repository.format_url()).unwrap(), repository);
         assert_eq!(format!("{}/{}", repository.registry(), repository.path()), repository.to_string());
         accepted = true;
     }
     if let Ok(artifact) = Artifact::parse(text) {
-        assert_eq!(Artifact::parse(&artifact.oci_ref()).unwrap(), artifact);
+        assert_eq!(Artifact::parse(&artifact.format_oci_ref()).unwrap(), artifact);
         accepted = true;
     }
     if let Ok(order) = OrderRef::parse(text) {
@@ -142,26 +143,27 @@ pub fn reference(bytes: &[u8]) -> bool {
 /// `WWW-Authenticate` and `Link`, one header a line.
 pub fn challenge(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
-    let asked = challenge::choose(text.lines());
-    let next = link::next(text.lines());
+    let asked = challenge::choose_challenge(text.lines());
+    let next = link::find_next_link(text.lines());
     asked.is_some() || next.is_some()
 }
 
 pub fn scan(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else { return false };
     // As it comes from a statement: already read strictly.
-    if expedite::evidence::json::check(bytes).is_err() {
+    if expedite::evidence::json::check_strict(bytes).is_err() {
         return false;
     }
-    let parsed = statement::Parsed {
+    let parsed = statement::ParsedStatement {
         predicate_type: scans::COSIGN_VULN.into(),
         subject: None,
         about: Ok(()),
         predicate: text.into(),
     };
-    let Ok(scan) = scans::read(&parsed) else { return false };
+    let Ok(scan) = scans::parse_scan(&parsed) else { return false };
     if let (Some(all), Some(fixable)) = (scan.counts, scan.fixable) {
-        let sum = |c: expedite::model::evidence::Counts| c.critical + c.high + c.medium + c.low + c.unknown;
+        let sum =
+            |c: expedite::model::evidence::ScanCounts| c.critical + c.high + c.medium + c.low + c.unknown;
         assert!(sum(fixable) <= sum(all));
     }
     scan.counts.is_some()
@@ -170,14 +172,14 @@ pub fn scan(bytes: &[u8]) -> bool {
 pub fn layer(bytes: &[u8]) -> bool {
     let cap = 1 << 20;
     let [plain, gzip] = artifact::LAYER_TYPES else { panic!("two types are known here") };
-    artifact::unpacks(plain, bytes, cap).is_ok() || artifact::unpacks(gzip, bytes, cap).is_ok()
+    artifact::check_unpacks(plain, bytes, cap).is_ok() || artifact::check_unpacks(gzip, bytes, cap).is_ok()
 }
 
 /// An evidence bundle: what is taken is exactly what would be written of it.
 pub fn archive(bytes: &[u8]) -> bool {
-    let Ok(archive) = Archive::read(&mut &bytes[..]) else { return false };
+    let Ok(archive) = Archive::read_from(&mut &bytes[..]) else { return false };
     let mut again = Vec::new();
-    archive.write(&mut again).unwrap();
+    archive.write_to(&mut again).unwrap();
     assert_eq!(again, bytes);
-    About::read(archive.file(ABOUT).unwrap()).is_ok()
+    About::parse(archive.find_file(ABOUT).unwrap()).is_ok()
 }

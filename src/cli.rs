@@ -14,11 +14,11 @@ mod value;
 
 pub use ask::{Approve, Promote, Propose, Rollback, Withdraw};
 pub use begin::{Ci, Completions, Crds, Init, Man, Schema};
-pub use decide::{CommentOn, Plan, Render, Run};
+pub use decide::{CommentOn, PlanFlags, RenderFlags, RunFlags};
 pub use format::{ListFormat, ObjectFormat, PlanFormat, TableFormat};
 pub use prove::{Prepare, Test, Verify, VerifyHistory};
-pub use show::{Diff, Explain, Get, Open, Resource, Snapshot};
-pub use value::{ArtifactArg, AuthorArg, Expected, OrderArg};
+pub use show::{Diff, Explain, Get, OpenFlags, ResourceArg, SnapshotFlags};
+pub use value::{ArtifactArg, AuthorArg, ExpectedPlan, OrderArg};
 
 use crate::model::environment::Selector;
 use crate::model::id::Namespace;
@@ -146,12 +146,12 @@ pub struct Common {
 impl Common {
     /// Whether the flags name a cluster to read.
     #[must_use]
-    pub fn reads_cluster(&self) -> bool {
-        self.contexts().next().is_some()
+    pub fn needs_cluster(&self) -> bool {
+        self.list_contexts().next().is_some()
     }
 
     /// The contexts that the flags name; `None` is the current one, or the cluster around this Pod.
-    pub fn contexts(&self) -> impl Iterator<Item = Option<&str>> {
+    pub fn list_contexts(&self) -> impl Iterator<Item = Option<&str>> {
         let named = || self.context.iter().map(String::as_str).filter(|context| !context.is_empty());
         let current = self.from_cluster && named().next().is_none();
         named().map(Some).chain(current.then_some(None))
@@ -203,7 +203,7 @@ Examples:
   expedite plan --base origin/main --comment github    and the comment itself, in CI
   expedite plan --expect \"$FINGERPRINT\"                5 when the world has moved since that plan
   expedite plan --base \"$BASE\" --comment github --expect commented    the same, since the comment")]
-    Plan(Plan),
+    Plan(PlanFlags),
 
     /// Decide, render, commit and push; attach the signed records to the artifacts
     #[command(after_help = "\
@@ -214,14 +214,14 @@ Examples:
   expedite run --check --dry-run                       the same for a pull request: nothing is written
   expedite run --from-cluster --write-status           kubectl get servings shows what is in git
   expedite run --allow-removals 12                     once, after reading the list that stopped it")]
-    Run(Run),
+    Run(RunFlags),
 
     /// Write the files that run would commit into a folder
     #[command(after_help = "\
 Examples:
   expedite render ./out
   expedite render ./out --skip-evidence                nothing is verified: for looking at templates only")]
-    Render(Render),
+    Render(RenderFlags),
 
     /// Ask for a Preparation of a Manual Order
     #[command(after_help = "\
@@ -271,7 +271,7 @@ Examples:
   expedite open --as ann                               what Ann can: Review, then Promote
   expedite open -n shop -o json
   expedite open --as ann -o name | xargs -n1 expedite explain")]
-    Open(Open),
+    Open(OpenFlags),
 
     /// Vote on a Preparation: show what it is, sign, write the vote's file
     #[command(after_help = "\
@@ -324,7 +324,7 @@ Exit status: 0 every required claim is proven, 5 one is missing or invalid, 1 on
 Examples:
   expedite snapshot ./then --from-cluster --context prod
   expedite plan --from ./then                          what was decided, without the cluster")]
-    Snapshot(Snapshot),
+    Snapshot(SnapshotFlags),
 
     /// Judge the past again: every promotion in the history by its record, git and the registry alone
     #[command(after_help = "\

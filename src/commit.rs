@@ -14,12 +14,12 @@ pub mod side;
 pub mod sign;
 
 pub use identity::{Identity, Person};
-pub use message::message;
-pub use propose::propose;
-pub use sign::Signer;
+pub use message::build_message;
+pub use propose::propose_changes;
+pub use sign::CommitSigner;
 
 use crate::error::Failure;
-use crate::files::Change;
+use crate::files::FileChange;
 use crate::git::{Repository, Snapshot};
 use crate::model::id::CommitId;
 use crate::model::time::Time;
@@ -27,7 +27,7 @@ use std::collections::BTreeMap;
 
 /// What became of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum WriteOutcome {
     /// The branch's head is this commit, or a later one that holds it: read back, not assumed.
     Pushed(CommitId),
     /// The files are as they should be; no commit was made.
@@ -41,7 +41,7 @@ pub enum Outcome {
 /// A commit as it is to be made.
 #[derive(Debug, Clone, Copy)]
 pub struct Proposal<'a> {
-    /// As [`message()`] builds it.
+    /// As [`build_message()`] builds it.
     pub message: &'a str,
     /// Author and committer.
     pub identity: &'a Identity,
@@ -55,22 +55,22 @@ pub struct Proposal<'a> {
 /// # Errors
 /// A change has no place in the tree (`path-clash`), a checkout is not clean (`checkout-not-clean`), or
 /// the repository cannot be read or written. Nothing of ours is in the branch then.
-pub fn write(
+pub fn write_changes(
     repository: &Repository,
     base: &Snapshot,
-    changes: &BTreeMap<String, Change>,
+    changes: &BTreeMap<String, FileChange>,
     proposal: Proposal<'_>,
-) -> Result<Outcome, Failure> {
-    push::write(repository, base, changes, proposal)
+) -> Result<WriteOutcome, Failure> {
+    push::push_changes(repository, base, changes, proposal)
 }
 
-/// The changes that have no place in the snapshot's tree, each with its reason; [`write()`] refuses them.
+/// The changes that have no place in the snapshot's tree, each with its reason; [`write_changes()`] refuses them.
 ///
 /// # Errors
 /// The tree could not be read.
-pub fn clashes(
+pub fn find_clashes(
     base: &Snapshot,
-    changes: &BTreeMap<String, Change>,
+    changes: &BTreeMap<String, FileChange>,
 ) -> Result<BTreeMap<String, Failure>, Failure> {
-    tree::clashes(&base.lock(), base.tree, changes)
+    tree::find_clashes(&base.lock_git(), base.tree, changes)
 }

@@ -11,18 +11,18 @@ pub mod fields;
 pub mod noise;
 pub mod risks;
 
-use crate::model::resource::{Content, Resource, ResourceId};
+use crate::model::resource::{Resource, ResourceContent, ResourceId};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use fields::{FieldChange, masked};
-use noise::Taken;
+use fields::{FieldChange, mask_secrets};
+use noise::TakenNoise;
 use risks::Risk;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// One artifact's objects, and the namespace that those without one go to.
 #[derive(Debug, Clone, Copy)]
-pub struct Side<'a> {
+pub struct ArtifactSide<'a> {
     /// In the order of the artifact.
     pub resources: &'a [Resource],
     /// Where the Application deploys; `None`: unknown.
@@ -59,7 +59,7 @@ pub struct ResourceChange {
     /// As it is called afterwards (before, where it goes).
     pub id: ResourceId,
     /// What happens to it.
-    pub how: How,
+    pub how: ResourceFate,
     /// What differs, of one that stays; without known noise.
     pub fields: Vec<FieldChange>,
     /// Keys of known noise that differ besides.
@@ -76,7 +76,7 @@ pub struct ResourceChange {
 
 /// What happens to a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum How {
+pub enum ResourceFate {
     /// It comes.
     Added,
     /// It goes.
@@ -89,7 +89,7 @@ pub enum How {
 
 /// How many resources of each sort.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct ResourceCounts {
     /// New.
     pub added: usize,
     /// Changed.
@@ -107,14 +107,18 @@ pub struct Counts {
 impl Comparison {
     /// Counts the resources.
     #[must_use]
-    pub fn counts(&self) -> Counts {
-        let mut counts = Counts { noise: self.noise.len(), unchanged: self.unchanged, ..Counts::default() };
+    pub fn count_resources(&self) -> ResourceCounts {
+        let mut counts = ResourceCounts {
+            noise: self.noise.len(),
+            unchanged: self.unchanged,
+            ..ResourceCounts::default()
+        };
         for change in &self.changes {
             match change.how {
-                How::Added => counts.added += 1,
-                How::Removed => counts.removed += 1,
-                How::Changed => counts.changed += 1,
-                How::Renamed(_) => counts.renamed += 1,
+                ResourceFate::Added => counts.added += 1,
+                ResourceFate::Removed => counts.removed += 1,
+                ResourceFate::Changed => counts.changed += 1,
+                ResourceFate::Renamed(_) => counts.renamed += 1,
             }
         }
         counts
@@ -122,7 +126,7 @@ impl Comparison {
 
     /// Every sort of risk once, with how many resources have it.
     #[must_use]
-    pub fn risks(&self) -> Vec<(&'static str, usize)> {
+    pub fn count_risks(&self) -> Vec<(&'static str, usize)> {
         let mut all: BTreeMap<Risk, usize> = BTreeMap::new();
         for change in &self.changes {
             let mut own: Vec<Risk> = change.risks.clone();
@@ -140,21 +144,22 @@ impl Comparison {
 
 /// Compares two artifacts. With `all`, known noise is a change like any other.
 #[must_use]
-pub fn compare(before: Side<'_>, after: Side<'_>, all: bool) -> Comparison {
-    let (mut old, _) = by_id(before);
-    let (mut new, repeated) = by_id(after);
-    let mut found = Found { before, after, all, out: Comparison { repeated, ..Comparison::default() } };
+pub fn compare_artifacts(before: ArtifactSide<'_>, after: ArtifactSide<'_>, all: bool) -> Comparison {
+    let (mut old, _) = index_by_id(before);
+    let (mut new, repeated) = index_by_id(after);
+    let mut found =
+        FoundChanges { before, after, all, out: Comparison { repeated, ..Comparison::default() } };
     // What is the same object on both sides: nearly all of them.
     let mut gone = BTreeMap::new();
     while let Some((id, resource)) = old.pop_first() {
         match new.remove(&id) {
-            Some(other) => found.pair((&id, resource), (&id, other)),
+            Some(other) => found.pair_objects((&id, resource), (&id, other)),
             None => {
                 gone.insert(id, resource);
             }
         }
     }
-    found.rest(gone, new);
+    found.push_rest(gone, new);
     found.out.changes.sort_by(|a, b| a.id.cmp_called(&b.id));
     found.out.noise.sort_by(|a, b| a.id.cmp_called(&b.id));
     found.out
@@ -164,13 +169,13 @@ type ById<'a> = BTreeMap<ResourceId, &'a Resource>;
 
 /// Objects by what they are, the last of those that stand twice; and those. A namespace that is the
 /// Application's own counts as none written.
-fn by_id<'a>(side: Side<'a>) -> (ById<'a>, Vec<ResourceId>) {
+fn index_by_id<'a>(side: ArtifactSide<'a>) -> (ById<'a>, Vec<ResourceId>) {
     let mut map = BTreeMap::new();
     let mut repeated = BTreeSet::new();
     // How many without a name a file had so far, by what they are.
     let mut numbers: HashMap<ResourceId, usize> = HashMap::new();
     for resource in side.resources {
-        if matches!(&resource.content, Content::Object(Value::Null)) {
+        if matches!(&resource.content, ResourceContent::Object(Value::Null)) {
             continue;
         }
         let mut id = resource.id();
@@ -178,7 +183,7 @@ fn by_id<'a>(side: Side<'a>) -> (ById<'a>, Vec<ResourceId>) {
             id.namespace = None;
         }
         // Without a name of its own (`generateName`), every one is another object.
-        if id.name.starts_with(&resource.file) && nameless(resource) && map.contains_key(&id) {
+        if id.name.starts_with(&resource.file) && is_nameless(resource) && map.contains_key(&id) {
             let number = numbers.entry(id.clone()).or_insert(1);
             while map.contains_key(&id) {
                 *number += 1;
@@ -192,10 +197,10 @@ fn by_id<'a>(side: Side<'a>) -> (ById<'a>, Vec<ResourceId>) {
     (map, repeated.into_iter().collect())
 }
 
-fn nameless(resource: &Resource) -> bool {
+fn is_nameless(resource: &Resource) -> bool {
     match &resource.content {
-        Content::Object(object) => object.pointer("/metadata/name").is_none(),
-        Content::Unparsed { .. } => false,
+        ResourceContent::Object(object) => object.pointer("/metadata/name").is_none(),
+        ResourceContent::Unparsed { .. } => false,
     }
 }
 
@@ -207,9 +212,9 @@ impl ResourceId {
     }
 }
 
-struct Found<'a> {
-    before: Side<'a>,
-    after: Side<'a>,
+struct FoundChanges<'a> {
+    before: ArtifactSide<'a>,
+    after: ArtifactSide<'a>,
     all: bool,
     out: Comparison,
 }
@@ -217,43 +222,48 @@ struct Found<'a> {
 /// An object without what is no change.
 struct Normal {
     value: Value,
-    noise: Taken,
+    noise: TakenNoise,
 }
 
-impl Found<'_> {
+impl FoundChanges<'_> {
     /// Two that are the same object.
-    fn pair(&mut self, (old_id, old): (&ResourceId, &Resource), (new_id, new): (&ResourceId, &Resource)) {
+    fn pair_objects(
+        &mut self,
+        (old_id, old): (&ResourceId, &Resource),
+        (new_id, new): (&ResourceId, &Resource),
+    ) {
         if old_id == new_id && old.content == new.content && self.before.namespace == self.after.namespace {
             self.out.unchanged += 1;
             return;
         }
         let (before, after) = match (&old.content, &new.content) {
-            (Content::Object(a), Content::Object(b)) => {
-                (self.normal(old_id, a, self.before.namespace), self.normal(new_id, b, self.after.namespace))
-            }
-            (Content::Unparsed { .. }, _) | (_, Content::Unparsed { .. }) => {
-                let unparsed = [&new.content, &old.content].into_iter().find_map(why);
-                self.push(new_id.clone(), How::Changed, Vec::new(), None, unparsed);
+            (ResourceContent::Object(a), ResourceContent::Object(b)) => (
+                self.normalize_object(old_id, a, self.before.namespace),
+                self.normalize_object(new_id, b, self.after.namespace),
+            ),
+            (ResourceContent::Unparsed { .. }, _) | (_, ResourceContent::Unparsed { .. }) => {
+                let unparsed = [&new.content, &old.content].into_iter().find_map(explain_unparsed);
+                self.push_resource(new_id.clone(), ResourceFate::Changed, Vec::new(), None, unparsed);
                 return;
             }
         };
         // Where an object without a namespace goes is the Application's matter, and told there.
         let moved = old_id.namespace != new_id.namespace;
         let same_name = old_id.name == new_id.name && !moved;
-        let fields = fields::fields(&before.value, &after.value);
-        let noise = before.noise.differing(&after.noise);
+        let fields = fields::compare_fields(&before.value, &after.value);
+        let noise = before.noise.find_differing(&after.noise);
         if same_name && fields.is_empty() {
             match noise.is_empty() {
                 true => self.out.unchanged += 1,
                 false => {
-                    let rolls = before.noise.rolls(&after.noise);
+                    let rolls = before.noise.needs_rollout(&after.noise);
                     self.out.noise.push(Noise { id: new_id.clone(), keys: noise, rolls });
                 }
             }
             return;
         }
-        let risks = risks::of_change(old_id, new_id, moved, (&before.value, &after.value), &fields);
-        let how = if same_name { How::Changed } else { How::Renamed(old_id.clone()) };
+        let risks = risks::judge_change(old_id, new_id, moved, (&before.value, &after.value), &fields);
+        let how = if same_name { ResourceFate::Changed } else { ResourceFate::Renamed(old_id.clone()) };
         self.out.changes.push(ResourceChange {
             id: new_id.clone(),
             how,
@@ -267,27 +277,33 @@ impl Found<'_> {
     }
 
     /// What has no counterpart under its own name.
-    fn rest(&mut self, mut gone: ById<'_>, mut new: ById<'_>) {
+    fn push_rest(&mut self, mut gone: ById<'_>, mut new: ById<'_>) {
         let stem = |id: &ResourceId| {
-            kustomize_stem(id).map(|stem| ResourceId { name: stem.to_owned(), ..versionless(id) })
+            find_kustomize_stem(id).map(|stem| ResourceId { name: stem.to_owned(), ..strip_version(id) })
         };
-        self.matched(&mut gone, &mut new, &|id, _| Some(versionless(id)));
-        self.matched(&mut gone, &mut new, &|id, _| {
-            (!id.kind.is_empty()).then(|| ResourceId { namespace: None, ..versionless(id) })
+        self.pair_by_key(&mut gone, &mut new, &|id, _| Some(strip_version(id)));
+        self.pair_by_key(&mut gone, &mut new, &|id, _| {
+            (!id.kind.is_empty()).then(|| ResourceId { namespace: None, ..strip_version(id) })
         });
-        self.same_content(&mut gone, &mut new);
-        self.matched(&mut gone, &mut new, &|id, _| stem(id));
-        for (resources, how) in [(gone, How::Removed), (new, How::Added)] {
+        self.pair_same_content(&mut gone, &mut new);
+        self.pair_by_key(&mut gone, &mut new, &|id, _| stem(id));
+        for (resources, how) in [(gone, ResourceFate::Removed), (new, ResourceFate::Added)] {
             for (id, resource) in resources {
                 match &resource.content {
-                    Content::Object(object) => {
-                        let side = if how == How::Added { self.after } else { self.before };
-                        let mut normal = self.normal(&id, object, side.namespace).value;
-                        sort(&mut normal);
-                        self.push(id, how.clone(), Vec::new(), Some(masked(&normal)), None);
+                    ResourceContent::Object(object) => {
+                        let side = if how == ResourceFate::Added { self.after } else { self.before };
+                        let mut normal = self.normalize_object(&id, object, side.namespace).value;
+                        sort_keys(&mut normal);
+                        self.push_resource(id, how.clone(), Vec::new(), Some(mask_secrets(&normal)), None);
                     }
-                    Content::Unparsed { .. } => {
-                        self.push(id, how.clone(), Vec::new(), None, why(&resource.content));
+                    ResourceContent::Unparsed { .. } => {
+                        self.push_resource(
+                            id,
+                            how.clone(),
+                            Vec::new(),
+                            None,
+                            explain_unparsed(&resource.content),
+                        );
                     }
                 }
             }
@@ -295,7 +311,7 @@ impl Found<'_> {
     }
 
     /// Pairs what has the same key, where each side has one of it.
-    fn matched<K: Eq + std::hash::Hash>(
+    fn pair_by_key<K: Eq + std::hash::Hash>(
         &mut self,
         gone: &mut ById<'_>,
         new: &mut ById<'_>,
@@ -325,45 +341,45 @@ impl Found<'_> {
         pairs.sort();
         for (old_id, new_id) in pairs {
             if let (Some(old), Some(resource)) = (gone.remove(&old_id), new.remove(&new_id)) {
-                self.pair((&old_id, old), (&new_id, resource));
+                self.pair_objects((&old_id, old), (&new_id, resource));
             }
         }
     }
 
     /// Pairs what has the same content under another name.
-    fn same_content(&mut self, gone: &mut ById<'_>, new: &mut ById<'_>) {
+    fn pair_same_content(&mut self, gone: &mut ById<'_>, new: &mut ById<'_>) {
         let (all, before, after) = (self.all, self.before.namespace, self.after.namespace);
         let nameless = |id: &ResourceId, object: &Value, namespace| {
-            let Normal { mut value, .. } = normal(id, object, namespace, all);
+            let Normal { mut value, .. } = normalize_object(id, object, namespace, all);
             if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
                 metadata.shift_remove("name");
             }
-            sort(&mut value);
-            (versionless(id).kind, id.group.clone(), id.namespace.clone(), value.to_string())
+            sort_keys(&mut value);
+            (strip_version(id).kind, id.group.clone(), id.namespace.clone(), value.to_string())
         };
         let held: BTreeSet<ResourceId> = gone.keys().cloned().collect();
-        self.matched(gone, new, &|id, resource| match &resource.content {
-            Content::Object(object) if !id.kind.is_empty() => {
+        self.pair_by_key(gone, new, &|id, resource| match &resource.content {
+            ResourceContent::Object(object) if !id.kind.is_empty() => {
                 Some(nameless(id, object, if held.contains(id) { before } else { after }))
             }
-            Content::Object(_) | Content::Unparsed { .. } => None,
+            ResourceContent::Object(_) | ResourceContent::Unparsed { .. } => None,
         });
     }
 
-    fn push(
+    fn push_resource(
         &mut self,
         id: ResourceId,
-        how: How,
+        how: ResourceFate,
         fields: Vec<FieldChange>,
         whole: Option<Value>,
         unparsed: Option<String>,
     ) {
         let risks = match how {
-            How::Added => risks::of_whole(&id, false),
-            How::Removed => risks::of_whole(&id, true),
-            How::Changed | How::Renamed(_) => Vec::new(),
+            ResourceFate::Added => risks::judge_whole(&id, false),
+            ResourceFate::Removed => risks::judge_whole(&id, true),
+            ResourceFate::Changed | ResourceFate::Renamed(_) => Vec::new(),
         };
-        let left_behind = how == How::Removed && whole.as_ref().is_some_and(never_pruned);
+        let left_behind = how == ResourceFate::Removed && whole.as_ref().is_some_and(is_never_pruned);
         self.out.changes.push(ResourceChange {
             id,
             how,
@@ -376,26 +392,26 @@ impl Found<'_> {
         });
     }
 
-    fn normal(&self, id: &ResourceId, object: &Value, namespace: Option<&str>) -> Normal {
-        normal(id, object, namespace, self.all)
+    fn normalize_object(&self, id: &ResourceId, object: &Value, namespace: Option<&str>) -> Normal {
+        normalize_object(id, object, namespace, self.all)
     }
 }
 
 /// An object without the table's defaults, its Application's own namespace and (unless `all`) known noise; a
 /// Secret's `stringData` as the `data` that an API server makes of it.
-fn normal(id: &ResourceId, object: &Value, namespace: Option<&str>, all: bool) -> Normal {
+fn normalize_object(id: &ResourceId, object: &Value, namespace: Option<&str>, all: bool) -> Normal {
     let mut value = object.clone();
     if id.group.is_empty() && id.kind == "Secret" {
         encode_strings(&mut value);
     }
-    let noise = if all { Taken::default() } else { noise::take(&mut value) };
+    let noise = if all { TakenNoise::default() } else { noise::take_noise(&mut value) };
     if let Some(Value::Object(metadata)) = value.get_mut("metadata")
         && namespace.is_some()
         && metadata.get("namespace").and_then(Value::as_str) == namespace
     {
         metadata.shift_remove("namespace");
     }
-    defaults::strip(&risks::kind(id), &mut value);
+    defaults::strip_defaults(&risks::format_kind(id), &mut value);
     Normal { value, noise }
 }
 
@@ -418,19 +434,19 @@ fn encode_strings(secret: &mut Value) {
     map.insert("data".to_owned(), Value::Object(data));
 }
 
-fn versionless(id: &ResourceId) -> ResourceId {
+fn strip_version(id: &ResourceId) -> ResourceId {
     ResourceId { version: String::new(), ..id.clone() }
 }
 
-fn why(content: &Content) -> Option<String> {
+fn explain_unparsed(content: &ResourceContent) -> Option<String> {
     match content {
-        Content::Unparsed { why, .. } => Some(why.clone()),
-        Content::Object(_) => None,
+        ResourceContent::Unparsed { why, .. } => Some(why.clone()),
+        ResourceContent::Object(_) => None,
     }
 }
 
 /// `app-config` of `app-config-5m8h2gk9t4`, as kustomize names generated ConfigMaps and Secrets.
-fn kustomize_stem(id: &ResourceId) -> Option<&str> {
+fn find_kustomize_stem(id: &ResourceId) -> Option<&str> {
     let (stem, hash) = id.name.rsplit_once('-')?;
     let generated = id.group.is_empty() && matches!(id.kind.as_str(), "ConfigMap" | "Secret");
     let is_hash = hash.len() == 10 && hash.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit());
@@ -438,14 +454,14 @@ fn kustomize_stem(id: &ResourceId) -> Option<&str> {
 }
 
 /// Whether Argo CD keeps an object that is no longer in the artifact.
-fn never_pruned(object: &Value) -> bool {
+fn is_never_pruned(object: &Value) -> bool {
     let options = object.pointer("/metadata/annotations/argocd.argoproj.io~1sync-options");
     let mut options = options.and_then(Value::as_str).unwrap_or_default().split(',');
     options.any(|option| option.trim() == "Prune=false")
 }
 
 /// Keys in the order in which people write them: what it is, what it is called, then by the alphabet.
-fn sort(value: &mut Value) {
+fn sort_keys(value: &mut Value) {
     match value {
         Value::Object(map) => {
             let rank = |key: &str| match key {
@@ -460,11 +476,11 @@ fn sort(value: &mut Value) {
             let mut entries: Vec<(String, Value)> = std::mem::take(map).into_iter().collect();
             entries.sort_by_key(|(key, _)| rank(key));
             for (key, mut value) in entries {
-                sort(&mut value);
+                sort_keys(&mut value);
                 map.insert(key, value);
             }
         }
-        Value::Array(items) => items.iter_mut().for_each(sort),
+        Value::Array(items) => items.iter_mut().for_each(sort_keys),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
@@ -476,23 +492,23 @@ mod tests {
     use serde_json::json;
 
     fn resources(objects: &[Value]) -> Vec<Resource> {
-        objects.iter().map(|o| Resource::of(o.clone(), "all.yaml")).collect()
+        objects.iter().map(|o| Resource::from_object(o.clone(), "all.yaml")).collect()
     }
 
     fn compared(old: &[Value], new: &[Value]) -> Comparison {
         let (old, new) = (resources(old), resources(new));
-        let side = |resources| Side { resources, namespace: Some("shop") };
-        compare(side(&old), side(&new), false)
+        let side = |resources| ArtifactSide { resources, namespace: Some("shop") };
+        compare_artifacts(side(&old), side(&new), false)
     }
 
     fn told(comparison: &Comparison) -> Vec<String> {
         let tell = |change: &ResourceChange| {
             let risks: Vec<String> = change.risks.iter().map(ToString::to_string).collect();
             let how = match &change.how {
-                How::Added => "added".to_owned(),
-                How::Removed => "removed".to_owned(),
-                How::Changed => "changed".to_owned(),
-                How::Renamed(from) => format!("from {from}"),
+                ResourceFate::Added => "added".to_owned(),
+                ResourceFate::Removed => "removed".to_owned(),
+                ResourceFate::Changed => "changed".to_owned(),
+                ResourceFate::Renamed(from) => format!("from {from}"),
             };
             let paths: Vec<&str> = change.fields.iter().map(|f| f.path.as_str()).collect();
             format!("{} {how} [{}] [{}]", change.id, paths.join(" "), risks.join(", "))
@@ -533,9 +549,9 @@ mod tests {
                 "Service old removed [] [deletion]",
             ]
         );
-        let counts = Counts { added: 1, changed: 1, removed: 1, ..Counts::default() };
-        assert_eq!(found.counts(), counts);
-        assert_eq!(found.risks(), [("deletions", 1)]);
+        let counts = ResourceCounts { added: 1, changed: 1, removed: 1, ..ResourceCounts::default() };
+        assert_eq!(found.count_resources(), counts);
+        assert_eq!(found.count_risks(), [("deletions", 1)]);
     }
 
     #[test]
@@ -565,7 +581,10 @@ mod tests {
         );
         // Two equal ones on a side are no pair.
         let found = compared(&[data("one", "same")], &[data("two", "same"), data("three", "same")]);
-        assert_eq!(found.counts(), Counts { added: 2, removed: 1, ..Counts::default() });
+        assert_eq!(
+            found.count_resources(),
+            ResourceCounts { added: 2, removed: 1, ..ResourceCounts::default() }
+        );
     }
 
     #[test]
@@ -606,7 +625,7 @@ mod tests {
                 "StatefulSet s changed [spec.serviceName spec.replicas] [immutable field spec.serviceName]",
             ]
         );
-        assert!(found.risks().contains(&("immutable fields", 3)), "{:?}", found.risks());
+        assert!(found.count_risks().contains(&("immutable fields", 3)), "{:?}", found.count_risks());
     }
 
     #[test]
@@ -634,8 +653,8 @@ mod tests {
         assert_eq!(told(&found), ["Deployment a changed [spec.image] []"]);
         assert_eq!(found.changes[0].noise, ["helm.sh/chart"]);
         let (old, new) = (resources(&[chart("x-1", "i")]), resources(&[chart("x-2", "i")]));
-        let side = |resources| Side { resources, namespace: None };
-        assert_eq!(compare(side(&old), side(&new), true).changes.len(), 1, "all shows it");
+        let side = |resources| ArtifactSide { resources, namespace: None };
+        assert_eq!(compare_artifacts(side(&old), side(&new), true).changes.len(), 1, "all shows it");
     }
 
     #[test]
@@ -654,12 +673,12 @@ mod tests {
     fn a_file_that_does_not_parse_is_compared_and_never_shown() {
         let broken = |text: &str| Resource {
             file: "x.yaml".into(),
-            content: Content::Unparsed { text: text.into(), why: "1:1: bad".into() },
+            content: ResourceContent::Unparsed { text: text.into(), why: "1:1: bad".into() },
         };
         let (a, b) = ([broken("password: [hunter2")], [broken("password: [hunter3")]);
-        let side = |resources| Side { resources, namespace: None };
-        assert_eq!(compare(side(&a), side(&a), false).unchanged, 1);
-        let found = compare(side(&a), side(&b), false);
+        let side = |resources| ArtifactSide { resources, namespace: None };
+        assert_eq!(compare_artifacts(side(&a), side(&a), false).unchanged, 1);
+        let found = compare_artifacts(side(&a), side(&b), false);
         assert_eq!(found.changes[0].unparsed.as_deref(), Some("1:1: bad"));
         assert!(!format!("{found:?}").contains("hunter"));
     }

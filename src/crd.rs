@@ -37,15 +37,15 @@ const VERSION: &str = "v1alpha1";
 /// assert_eq!(columns[1]["name"], "Target");
 /// ```
 #[must_use]
-pub fn definition(kind: Kind) -> Value {
-    let schema = schema(kind);
+pub fn build_definition(kind: Kind) -> Value {
+    let schema = build_schema(kind);
     let has_status = schema.pointer("/properties/status").is_some();
     let mut version = json!({
         "name": VERSION,
         "served": true,
         "storage": true,
         "schema": {"openAPIV3Schema": schema},
-        "additionalPrinterColumns": columns::of(kind),
+        "additionalPrinterColumns": columns::list_columns(kind),
     });
     if has_status {
         version["subresources"] = json!({"status": {}});
@@ -57,7 +57,7 @@ pub fn definition(kind: Kind) -> Value {
         "singular": kind.as_str().to_lowercase(),
         "categories": ["kokumi"],
     });
-    if let Some(short) = short_name(kind) {
+    if let Some(short) = find_short_name(kind) {
         names["shortNames"] = json!([short]);
     }
     json!({
@@ -79,7 +79,7 @@ fn is_namespaced(kind: Kind) -> bool {
 }
 
 /// What `kubectl get` takes for it. None where another API's kind of that name is everywhere.
-fn short_name(kind: Kind) -> Option<&'static str> {
+fn find_short_name(kind: Kind) -> Option<&'static str> {
     match kind {
         Kind::Preparation => Some("prep"),
         Kind::Approval => Some("appr"),
@@ -91,15 +91,15 @@ fn short_name(kind: Kind) -> Option<&'static str> {
 
 /// The structural schema of a kind's objects.
 #[must_use]
-pub fn schema(kind: Kind) -> Value {
+pub fn build_schema(kind: Kind) -> Value {
     let mut schema = match kind {
-        Kind::Order => made::<Order>(),
-        Kind::Preparation => made::<Preparation>(),
-        Kind::Approval => made::<Approval>(),
-        Kind::Serving => made::<Serving>(),
-        Kind::Environment => made::<Environment>(),
-        Kind::Cluster => made::<Cluster>(),
-        Kind::Kitchen => made::<Kitchen>(),
+        Kind::Order => generate_schema::<Order>(),
+        Kind::Preparation => generate_schema::<Preparation>(),
+        Kind::Approval => generate_schema::<Approval>(),
+        Kind::Serving => generate_schema::<Serving>(),
+        Kind::Environment => generate_schema::<Environment>(),
+        Kind::Cluster => generate_schema::<Cluster>(),
+        Kind::Kitchen => generate_schema::<Kitchen>(),
     };
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         properties.insert("apiVersion".into(), json!({"type": "string"}));
@@ -108,13 +108,13 @@ pub fn schema(kind: Kind) -> Value {
         properties.insert("metadata".into(), json!({"type": "object"}));
         if kind == Kind::Kitchen {
             // Its controller writes one, as published; decisions do not look at it.
-            properties.insert("status".into(), made::<Status>());
+            properties.insert("status".into(), generate_schema::<Status>());
         }
     }
-    schema["description"] = description(kind).into();
-    for (path, more) in rules::of(kind) {
+    schema["description"] = describe_kind(kind).into();
+    for (path, more) in rules::list_rules(kind) {
         let Value::Object(more) = more else { continue };
-        let Some(node) = at(&mut schema, path) else { continue };
+        let Some(node) = find_member(&mut schema, path) else { continue };
         for (word, value) in more {
             // null: the type says more than is asked here.
             if value.is_null() {
@@ -124,11 +124,11 @@ pub fn schema(kind: Kind) -> Value {
             }
         }
     }
-    sorted(schema)
+    sort_keys(schema)
 }
 
 /// What a kind is, for `kubectl explain`.
-fn description(kind: Kind) -> &'static str {
+fn describe_kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Order => "An application: what it is rendered from, where it deploys and how it is promoted.",
         Kind::Preparation => "One rendering of an Order: an OCI artifact, pinned by its digest.",
@@ -142,9 +142,10 @@ fn description(kind: Kind) -> &'static str {
     }
 }
 
-fn made<T: JsonSchema>() -> Value {
+fn generate_schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|s| s.inline_subschemas = true);
-    let mut schema = structural::of(settings.into_generator().into_root_schema_for::<T>().to_value());
+    let mut schema =
+        structural::make_structural(settings.into_generator().into_root_schema_for::<T>().to_value());
     // metadata is not asked for: every object has it.
     if let Some(Value::Array(required)) = schema.get_mut("required") {
         required.retain(|name| name != "metadata");
@@ -156,7 +157,7 @@ fn made<T: JsonSchema>() -> Value {
 }
 
 /// The schema of the member at `spec.promotion.checks[].name`.
-fn at<'s>(schema: &'s mut Value, path: &str) -> Option<&'s mut Map<String, Value>> {
+fn find_member<'s>(schema: &'s mut Value, path: &str) -> Option<&'s mut Map<String, Value>> {
     let mut node = schema;
     for step in path.split('.').filter(|step| !step.is_empty()) {
         let name = step.trim_end_matches("[]");
@@ -169,14 +170,15 @@ fn at<'s>(schema: &'s mut Value, path: &str) -> Option<&'s mut Map<String, Value
 }
 
 /// With the keys of every object in order, so that one text comes of it however it was put together.
-fn sorted(value: Value) -> Value {
+fn sort_keys(value: Value) -> Value {
     match value {
         Value::Object(members) => {
-            let mut members: Vec<_> = members.into_iter().map(|(key, value)| (key, sorted(value))).collect();
+            let mut members: Vec<_> =
+                members.into_iter().map(|(key, value)| (key, sort_keys(value))).collect();
             members.sort_by(|a, b| a.0.cmp(&b.0));
             Value::Object(members.into_iter().collect())
         }
-        Value::Array(items) => Value::Array(items.into_iter().map(sorted).collect()),
+        Value::Array(items) => Value::Array(items.into_iter().map(sort_keys).collect()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value,
     }
 }

@@ -7,7 +7,7 @@ use std::fmt;
 
 /// What went wrong, as far as anybody branches on it. The exit status follows from it alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Kind {
+pub enum FailureKind {
     /// An object, file or setting is wrong.
     Input,
     /// A registry, cluster or source could not be read.
@@ -26,10 +26,10 @@ pub enum Kind {
     Usage,
 }
 
-impl Kind {
+impl FailureKind {
     /// The exit status (`docs/design/command-line.md#exit-status`): the only place that knows it.
     #[must_use]
-    pub fn status(self) -> u8 {
+    pub fn exit_status(self) -> u8 {
         match self {
             Self::Input | Self::Unread | Self::Repository | Self::Internal => 1,
             Self::Guard => 3,
@@ -57,7 +57,7 @@ pub struct At {
 impl At {
     /// A whole file.
     #[must_use]
-    pub fn file(file: impl Into<String>) -> Self {
+    pub fn from_file(file: impl Into<String>) -> Self {
         Self { file: file.into(), line: None, column: None }
     }
 }
@@ -79,7 +79,7 @@ impl fmt::Display for At {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// Decides the exit status.
-    pub kind: Kind,
+    pub kind: FailureKind,
     /// Stable, for scripts and docs: `duplicate-key`, `unknown-field`, …
     pub code: &'static str,
     /// The object or thing, `Order shop/podinfo`.
@@ -97,23 +97,23 @@ pub struct Failure {
 impl Failure {
     /// A failure of `kind` with a stable `code` and its cause.
     #[must_use]
-    pub fn new(kind: Kind, code: &'static str, cause: impl Into<String>) -> Self {
+    pub fn new(kind: FailureKind, code: &'static str, cause: impl Into<String>) -> Self {
         Self { kind, code, what: None, at: None, field: None, cause: cause.into(), hints: Vec::new() }
     }
 
     /// Wrong input.
     #[must_use]
-    pub fn input(code: &'static str, cause: impl Into<String>) -> Self {
-        Self::new(Kind::Input, code, cause)
+    pub fn new_input(code: &'static str, cause: impl Into<String>) -> Self {
+        Self::new(FailureKind::Input, code, cause)
     }
 
     /// What is wrong with a YAML text, or a value in it, of `file`.
     #[must_use]
     pub fn from_yaml(error: &kube_yaml::Error, file: &str) -> Self {
         let at = At { file: file.to_owned(), line: Some(error.at.line), column: Some(error.at.column) };
-        let mut failure = Self::input(error.code, error.cause.clone()).at(at);
+        let mut failure = Self::new_input(error.code, error.cause.clone()).with_place(at);
         if !error.path.is_empty() {
-            failure = failure.field(error.path.clone());
+            failure = failure.with_field(error.path.clone());
         }
         failure.hints.extend(error.hint.clone());
         failure
@@ -121,35 +121,35 @@ impl Failure {
 
     /// Names the object or thing.
     #[must_use]
-    pub fn of(mut self, what: impl Into<String>) -> Self {
+    pub fn with_object(mut self, what: impl Into<String>) -> Self {
         self.what = Some(what.into());
         self
     }
 
     /// Names the place.
     #[must_use]
-    pub fn at(mut self, at: At) -> Self {
+    pub fn with_place(mut self, at: At) -> Self {
         self.at = Some(at);
         self
     }
 
     /// Names the field.
     #[must_use]
-    pub fn field(mut self, field: impl Into<String>) -> Self {
+    pub fn with_field(mut self, field: impl Into<String>) -> Self {
         self.field = Some(field.into());
         self
     }
 
     /// Adds what to do next.
     #[must_use]
-    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+    pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hints.push(hint.into());
         self
     }
 
     /// Object, field and cause without the place: the same on every machine, for what is committed.
     #[must_use]
-    pub fn sentence(&self) -> String {
+    pub fn format_sentence(&self) -> String {
         let parts = [self.what.as_deref(), self.field.as_deref(), Some(self.cause.as_str())];
         parts.into_iter().flatten().collect::<Vec<_>>().join(": ")
     }

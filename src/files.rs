@@ -16,7 +16,7 @@ pub enum EntryKind {
 
 /// One entry of a tree.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Entry {
+pub struct FileEntry {
     /// Relative to the root, with `/`.
     pub path: String,
     /// What it is.
@@ -41,23 +41,23 @@ pub trait Files {
 
     /// Every entry at or below `prefix` (`""`: all), sorted by path, and what could not be listed.
     /// Hidden folders are left out.
-    fn walk(&self, prefix: &str) -> (Vec<Entry>, Vec<Unreadable>);
+    fn list_entries(&self, prefix: &str) -> (Vec<FileEntry>, Vec<Unreadable>);
 
     /// The bytes of one file; `None` when there is none.
     ///
     /// # Errors
     /// The file is there and could not be read.
-    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable>;
+    fn read_file(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable>;
 
     /// What whoever reads the tree should know of where it comes from, though all of it could be read.
-    fn remarks(&self) -> Vec<Failure> {
+    fn collect_remarks(&self) -> Vec<Failure> {
         Vec::new()
     }
 }
 
 /// What happens to one path of the GitOps repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum FileChange {
     /// The file has exactly these bytes afterwards.
     Write(Vec<u8>),
     /// The file is gone afterwards.

@@ -1,6 +1,6 @@
 //! The comment on a pull request: one for each pipeline, found again and edited in place.
 //!
-//! [`target()`] says from a CI's variables where it goes; [`post`] brings it there. What a request looks like
+//! [`resolve_target()`] says from a CI's variables where it goes; [`post_comment`] brings it there. What a request looks like
 //! (`api`), which comments are ours (`sticky`) and how long to wait for a forge that refuses (`pace`) is pure;
 //! `http` sends. Nothing here knows what a plan is: the text is handed in.
 //!
@@ -14,14 +14,14 @@ mod pace;
 mod sticky;
 mod target;
 
-pub use http::Limits;
-pub use sticky::marker;
-pub use target::Target;
+pub use http::ForgeLimits;
+pub use sticky::format_marker;
+pub use target::CommentTarget;
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use crate::git::Environment;
-use api::Comment;
-use http::{Client, Refused};
+use api::ForgeComment;
+use http::{Client, ForgeRefusal};
 use sticky::Own;
 
 /// A forge whose REST API is spoken.
@@ -69,7 +69,7 @@ impl Forge {
 
 /// What became of the comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum CommentOutcome {
     /// There was none.
     Created,
     /// There was one, with another text.
@@ -84,7 +84,7 @@ pub enum Outcome {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Posted {
     /// What was done.
-    pub outcome: Outcome,
+    pub outcome: CommentOutcome,
     /// Its page, where the forge tells; foreign text.
     pub page: Option<String>,
     /// Others of ours that were removed.
@@ -107,52 +107,52 @@ pub enum Unposted {
 /// # Errors
 /// A variable is missing or makes no sense; the failure names it. No token is no error where none is given to
 /// the run by design: for a pull request from a fork.
-pub fn target(forge: Forge, environment: &Environment) -> Result<Target, Failure> {
-    let event = match (forge, environment.path("GITHUB_EVENT_PATH")) {
+pub fn resolve_target(forge: Forge, environment: &Environment) -> Result<CommentTarget, Failure> {
+    let event = match (forge, environment.get_path("GITHUB_EVENT_PATH")) {
         (Forge::Gitlab, _) | (_, None) => None,
         (Forge::Github | Forge::Gitea, Some(path)) => Some(std::fs::read(&path).map_err(|e| {
             let what = format!("GITHUB_EVENT_PATH {}", path.display());
-            Failure::new(Kind::Usage, "no-event", format!("cannot read it: {e}")).of(what)
+            Failure::new(FailureKind::Usage, "no-event", format!("cannot read it: {e}")).with_object(what)
         })?),
     };
-    Target::of(forge, environment, event.as_deref())
+    CommentTarget::from_environment(forge, environment, event.as_deref())
 }
 
 /// Makes `text` the comment that begins with `marker`: its first line is put there.
 ///
 /// # Errors
 /// The token may not, or the forge cannot be reached or understood.
-pub fn post(
-    target: &Target,
+pub fn post_comment(
+    target: &CommentTarget,
     marker: &str,
     text: &str,
     environment: &Environment,
-    limits: &Limits,
+    limits: &ForgeLimits,
 ) -> Result<Posted, Unposted> {
-    let token = target.token.as_ref().ok_or_else(|| Unposted::Denied(target.no_token()))?;
+    let token = target.token.as_ref().ok_or_else(|| Unposted::Denied(target.make_token_failure()))?;
     let client = Client::new(target, token, environment, limits).map_err(Unposted::Failed)?;
     let text = format!("{marker}\n{text}");
-    let run = Run { target, client, marker, text: &text, own: None, created: None };
-    run.finish()
+    let run = CommentRun { target, client, marker, text: &text, own: None, created: None };
+    run.finish_run()
 }
 
 /// The comment of ours that begins with `marker`, as it stands.
 ///
 /// # Errors
 /// The token may not, or the forge cannot be reached or understood.
-pub fn read(
-    target: &Target,
+pub fn read_comment(
+    target: &CommentTarget,
     marker: &str,
     environment: &Environment,
-    limits: &Limits,
+    limits: &ForgeLimits,
 ) -> Result<Option<String>, Unposted> {
-    let token = target.token.as_ref().ok_or_else(|| Unposted::Denied(target.no_token()))?;
+    let token = target.token.as_ref().ok_or_else(|| Unposted::Denied(target.make_token_failure()))?;
     let client = Client::new(target, token, environment, limits).map_err(Unposted::Failed)?;
-    let mut run = Run { target, client, marker, text: "", own: None, created: None };
-    match run.ours() {
+    let mut run = CommentRun { target, client, marker, text: "", own: None, created: None };
+    match run.fetch_own_comments() {
         Ok(ours) => Ok(ours.into_iter().next().map(|comment| comment.body)),
-        Err(Refused::Denied(failure)) => Err(Unposted::Denied(failure)),
-        Err(Refused::Gone(failure) | Refused::Unclear(failure) | Refused::Failed(failure)) => {
+        Err(ForgeRefusal::Denied(failure)) => Err(Unposted::Denied(failure)),
+        Err(ForgeRefusal::Gone(failure) | ForgeRefusal::Unclear(failure) | ForgeRefusal::Failed(failure)) => {
             Err(Unposted::Failed(failure))
         }
     }
@@ -162,73 +162,79 @@ pub fn read(
 /// whether a comment was made.
 const ROUNDS: u32 = 6;
 
-struct Run<'a> {
-    target: &'a Target,
+struct CommentRun<'a> {
+    target: &'a CommentTarget,
     client: Client<'a>,
     marker: &'a str,
     text: &'a str,
     /// Whose comments are ours, once it was asked.
     own: Option<Own>,
     /// The comment that this run made.
-    created: Option<Comment>,
+    created: Option<ForgeComment>,
 }
 
-impl Run<'_> {
-    fn finish(mut self) -> Result<Posted, Unposted> {
+impl CommentRun<'_> {
+    fn finish_run(mut self) -> Result<Posted, Unposted> {
         let mut last = None;
         for round in 0..ROUNDS {
             if round > 0 && self.created.is_none() {
-                self.client.pause(round);
+                self.client.pause_round(round);
             }
-            match self.round() {
+            match self.run_round() {
                 Ok(Some(posted)) => return Ok(posted),
                 Ok(None) => {}
-                Err(Refused::Unclear(failure) | Refused::Gone(failure)) => last = Some(failure),
-                Err(Refused::Denied(failure)) => return Err(Unposted::Denied(failure)),
-                Err(Refused::Failed(failure)) => return Err(Unposted::Failed(failure)),
+                Err(ForgeRefusal::Unclear(failure) | ForgeRefusal::Gone(failure)) => last = Some(failure),
+                Err(ForgeRefusal::Denied(failure)) => return Err(Unposted::Denied(failure)),
+                Err(ForgeRefusal::Failed(failure)) => return Err(Unposted::Failed(failure)),
             }
         }
         Err(Unposted::Failed(last.unwrap_or_else(|| {
             let cause = "other runs kept changing the comment while this one wrote it";
-            Failure::new(Kind::Repository, "comment-moved", cause).of(self.target.to_string())
+            Failure::new(FailureKind::Repository, "comment-moved", cause).with_object(self.target.to_string())
         })))
     }
 
     /// One look at what is there, and what follows from it; `None`: look again.
-    fn round(&mut self) -> Result<Option<Posted>, Refused> {
-        let mut ours = self.ours()?;
+    fn run_round(&mut self) -> Result<Option<Posted>, ForgeRefusal> {
+        let mut ours = self.fetch_own_comments()?;
         // A list may lag behind: what this run made is not made again because of it.
         if let Some(made) = self.created.clone().filter(|made| ours.iter().all(|c| c.id != made.id)) {
             ours.push(made);
             ours.sort_by_key(|comment| comment.id);
         }
-        let says_it = |comment: &Comment| sticky::same(&comment.body, self.text);
+        let says_it = |comment: &ForgeComment| sticky::is_same_text(&comment.body, self.text);
         if let [only] = ours.as_slice()
             && says_it(only)
         {
-            let outcome = if self.created.is_some() { Outcome::Created } else { Outcome::Unchanged };
-            return Ok(Some(posted(outcome, only)));
+            let outcome =
+                if self.created.is_some() { CommentOutcome::Created } else { CommentOutcome::Unchanged };
+            return Ok(Some(make_posted(outcome, only)));
         }
-        if let Some(head) = self.newer()? {
+        if let Some(head) = self.fetch_newer_head()? {
             return self.step_back(&ours, head).map(Some);
         }
         let Some((kept, others)) = ours.split_first() else {
-            let answer = self.client.send(&self.target.create(self.text))?;
-            self.created = Some(self.target.comment(&answer).map_err(Refused::Unclear)?);
+            let answer = self.client.send_call(&self.target.make_create_call(self.text))?;
+            self.created = Some(self.target.parse_comment(&answer).map_err(ForgeRefusal::Unclear)?);
             // Another run may have made one at the same time.
             return Ok(None);
         };
-        let mut done = posted(Outcome::Unchanged, kept);
+        let mut done = make_posted(CommentOutcome::Unchanged, kept);
         if !says_it(kept) {
-            let answer = self.client.send(&self.target.update(kept.id, self.text))?;
-            done.page = self.target.comment(&answer).ok().and_then(|comment| comment.page).or(done.page);
-            done.outcome = Outcome::Updated;
+            let answer = self.client.send_call(&self.target.make_update_call(kept.id, self.text))?;
+            done.page =
+                self.target.parse_comment(&answer).ok().and_then(|comment| comment.page).or(done.page);
+            done.outcome = CommentOutcome::Updated;
         }
         for other in others {
-            match self.client.send(&self.target.remove(other.id)) {
+            match self.client.send_call(&self.target.make_remove_call(other.id)) {
                 Ok(_) => done.removed += 1,
-                Err(Refused::Gone(_)) => {}
-                Err(Refused::Unclear(failure) | Refused::Denied(failure) | Refused::Failed(failure)) => {
+                Err(ForgeRefusal::Gone(_)) => {}
+                Err(
+                    ForgeRefusal::Unclear(failure)
+                    | ForgeRefusal::Denied(failure)
+                    | ForgeRefusal::Failed(failure),
+                ) => {
                     done.left.push(failure);
                 }
             }
@@ -238,17 +244,21 @@ impl Run<'_> {
 
     /// The newer run comments. What this one made stays only where nothing else of ours is there: that run
     /// will find it.
-    fn step_back(&mut self, ours: &[Comment], head: String) -> Result<Posted, Refused> {
+    fn step_back(&mut self, ours: &[ForgeComment], head: String) -> Result<Posted, ForgeRefusal> {
         let mut done =
-            Posted { outcome: Outcome::Superseded(head), page: None, removed: 0, left: Vec::new() };
+            Posted { outcome: CommentOutcome::Superseded(head), page: None, removed: 0, left: Vec::new() };
         let made = self.created.as_ref().map(|made| made.id);
         if ours.first().map(|first| first.id) != made
             && let Some(made) = made
         {
-            match self.client.send(&self.target.remove(made)) {
+            match self.client.send_call(&self.target.make_remove_call(made)) {
                 Ok(_) => done.removed += 1,
-                Err(Refused::Gone(_)) => {}
-                Err(Refused::Unclear(failure) | Refused::Denied(failure) | Refused::Failed(failure)) => {
+                Err(ForgeRefusal::Gone(_)) => {}
+                Err(
+                    ForgeRefusal::Unclear(failure)
+                    | ForgeRefusal::Denied(failure)
+                    | ForgeRefusal::Failed(failure),
+                ) => {
                     done.left.push(failure);
                 }
             }
@@ -257,17 +267,17 @@ impl Run<'_> {
     }
 
     /// Our comments with this marker, the oldest first.
-    fn ours(&mut self) -> Result<Vec<Comment>, Refused> {
+    fn fetch_own_comments(&mut self) -> Result<Vec<ForgeComment>, ForgeRefusal> {
         let mut marked = Vec::new();
         for page in 1.. {
-            let answer = self.client.send(&self.target.list(page))?;
-            let comments = self.target.comments(&answer)?;
+            let answer = self.client.send_call(&self.target.make_list_call(page))?;
+            let comments = self.target.parse_comments(&answer)?;
             marked.extend(comments.into_iter().filter(|comment| sticky::is_marked(comment, self.marker)));
             if !self.target.has_more(&answer) {
                 break;
             }
             if page == api::PAGES {
-                return Err(Refused::Failed(self.target.failure(
+                return Err(ForgeRefusal::Failed(self.target.make_failure(
                     "too-many-comments",
                     format!("it has more than {} comments", api::PAGES * api::PER_PAGE),
                 )));
@@ -278,35 +288,35 @@ impl Run<'_> {
         }
         let own = match self.own {
             Some(own) => own,
-            None => self.who()?,
+            None => self.fetch_own_identity()?,
         };
         self.own = Some(own);
-        marked.retain(|comment| own.wrote(comment));
+        marked.retain(|comment| own.has_written(comment));
         marked.sort_by_key(|comment| comment.id);
         marked.dedup_by_key(|comment| comment.id);
         Ok(marked)
     }
 
     /// Whose the token is. An app's token of GitHub (such as a workflow's own) may not ask: it writes as a bot.
-    fn who(&mut self) -> Result<Own, Refused> {
+    fn fetch_own_identity(&mut self) -> Result<Own, ForgeRefusal> {
         if self.target.is_app() {
             return Ok(Own::Bot);
         }
-        match self.client.send(&self.target.me()) {
-            Ok(answer) => Ok(Own::User(self.target.author(&answer)?.id)),
-            Err(Refused::Denied(_)) if self.target.forge == Forge::Github => Ok(Own::Bot),
+        match self.client.send_call(&self.target.make_user_call()) {
+            Ok(answer) => Ok(Own::User(self.target.parse_author(&answer)?.id)),
+            Err(ForgeRefusal::Denied(_)) if self.target.forge == Forge::Github => Ok(Own::Bot),
             Err(refused) => Err(refused),
         }
     }
 
     /// The newest commit of the pull request, if it is another than this run's.
-    fn newer(&mut self) -> Result<Option<String>, Refused> {
+    fn fetch_newer_head(&mut self) -> Result<Option<String>, ForgeRefusal> {
         let Some(own) = &self.target.head else { return Ok(None) };
-        let answer = self.client.send(&self.target.pull())?;
-        Ok(self.target.head_of(&answer)?.filter(|head| head != own))
+        let answer = self.client.send_call(&self.target.make_pull_call())?;
+        Ok(self.target.parse_head_commit(&answer)?.filter(|head| head != own))
     }
 }
 
-fn posted(outcome: Outcome, comment: &Comment) -> Posted {
+fn make_posted(outcome: CommentOutcome, comment: &ForgeComment) -> Posted {
     Posted { outcome, page: comment.page.clone(), removed: 0, left: Vec::new() }
 }

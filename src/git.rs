@@ -20,22 +20,22 @@ pub(crate) mod remote;
 mod ssh;
 pub(crate) mod swap;
 
-pub use around::{Around, around};
+pub use around::{Around, find_around};
 pub use config::Config;
 pub use environment::Environment;
 pub use history::{History, Visit};
 pub use local::{Below, Local, Points};
-pub use open::{Options, Repository, Target};
+pub use open::{Repository, RepositoryOptions, RepositoryTarget};
 pub use snapshot::{ATTACHED, Snapshot};
-pub use transport::{Secret, Timeouts};
+pub use transport::{SecretText, Timeouts};
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 
 /// A failure of the repository, with git's own words and those of its causes.
-pub(crate) fn failure(code: &'static str, doing: &str, error: &git2::Error) -> Failure {
+pub(crate) fn make_failure(code: &'static str, doing: &str, error: &git2::Error) -> Failure {
     let words = error.message().trim();
     Failure::new(
-        Kind::Repository,
+        FailureKind::Repository,
         code,
         format!("{doing}: {}", if words.is_empty() { "no reason given" } else { words }),
     )

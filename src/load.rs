@@ -15,10 +15,10 @@ mod parallel;
 pub mod strict;
 
 use crate::error::{At, Failure};
-use crate::files::{Entry, EntryKind, Files, Unreadable};
+use crate::files::{EntryKind, FileEntry, Files, Unreadable};
 use crate::load::folder::is_manifest;
-use crate::load::objects::{Filter, Place, Reading};
-use crate::load::parallel::on_all_cores;
+use crate::load::objects::{DocumentPlace, Filter, WorldReading};
+use crate::load::parallel::parse_on_all_cores;
 use crate::model::id::Namespace;
 use crate::model::kind::Kind;
 use crate::model::naming::GROUP;
@@ -28,9 +28,9 @@ use kube_yaml::{Error, parse};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-pub use gitops::gitops;
+pub use gitops::read_gitops;
 pub use observed::Observed;
-pub use origin::refine;
+pub use origin::refine_places;
 
 /// Files that are in memory at once.
 const BATCH: usize = 4096;
@@ -55,17 +55,17 @@ pub struct Input<'f> {
 
 /// Reads every source, in their order, and every observation.
 #[must_use]
-pub fn world<'o>(inputs: &[Input<'_>], observed: impl IntoIterator<Item = &'o Observed>) -> World {
-    let mut reading = Reading::default();
+pub fn read_world<'o>(inputs: &[Input<'_>], observed: impl IntoIterator<Item = &'o Observed>) -> World {
+    let mut reading = WorldReading::default();
     for input in inputs {
-        source(&mut reading, input);
+        read_source(&mut reading, input);
     }
-    observed::read(&mut reading, observed);
-    reading.finish()
+    observed::add_observations(&mut reading, observed);
+    reading.build_world()
 }
 
 /// A failure in what was never a file, without the place in it.
-fn without_line(mut failure: Failure) -> Failure {
+fn strip_line(mut failure: Failure) -> Failure {
     if let Some(at) = &mut failure.at {
         (at.line, at.column) = (None, None);
     }
@@ -73,14 +73,14 @@ fn without_line(mut failure: Failure) -> Failure {
 }
 
 /// A file of a source as a user would name it; a cluster has none.
-fn place(input: &Input<'_>, path: &str) -> String {
+fn format_place(input: &Input<'_>, path: &str) -> String {
     let path = if is_cluster(&input.name) { "" } else { path };
-    file_name(&input.files.name(), path)
+    format_file_name(&input.files.name(), path)
 }
 
 /// A file as a user would name it: the root's name, then the path below it.
 #[must_use]
-pub fn file_name(root: &str, path: &str) -> String {
+pub fn format_file_name(root: &str, path: &str) -> String {
     match (root.trim_end_matches('/'), path) {
         (root, "") => root.to_owned(),
         ("" | ".", path) => path.to_owned(),
@@ -88,45 +88,45 @@ pub fn file_name(root: &str, path: &str) -> String {
     }
 }
 
-fn source(reading: &mut Reading, input: &Input<'_>) {
-    let (entries, lost) = input.files.walk("");
+fn read_source(reading: &mut WorldReading, input: &Input<'_>) {
+    let (entries, lost) = input.files.list_entries("");
     let kept = |path: &str| !input.skip.iter().any(|skip| path.starts_with(skip));
     let paths: BTreeSet<&str> = entries.iter().filter(|e| kept(&e.path)).map(|e| e.path.as_str()).collect();
     let before = reading.objects;
-    let problems = reading.problems();
+    let problems = reading.count_problems();
     let mut whole = Whole::default();
     for unreadable in lost.iter().filter(|l| kept(&l.path)) {
-        whole.lost(reading, input, unreadable);
+        whole.add_lost(reading, input, unreadable);
     }
-    let entries: Vec<&Entry> = entries.iter().filter(|e| kept(&e.path)).collect();
+    let entries: Vec<&FileEntry> = entries.iter().filter(|e| kept(&e.path)).collect();
     for batch in entries.chunks(BATCH) {
         let mut files = Vec::with_capacity(batch.len());
         for entry in batch {
-            match bytes(input, entry, &paths) {
+            match read_bytes(input, entry, &paths) {
                 Ok(Some(bytes)) => files.push((entry.path.clone(), bytes)),
                 Ok(None) => {}
-                Err(unreadable) => whole.lost(reading, input, &unreadable),
+                Err(unreadable) => whole.add_lost(reading, input, &unreadable),
             }
         }
         // What a disk that is full, or a renderer that failed, leaves behind: no error (B06), and no deletion.
         if let Some((path, _)) = files.iter().find(|(_, bytes)| bytes.is_empty()) {
-            whole.not(format!("{} is an empty file", place(input, path)));
+            whole.mark_partial(format!("{} is an empty file", format_place(input, path)));
         }
-        for (path, parsed) in on_all_cores(files, |_, bytes| Parsed::of(bytes)) {
-            if !file(reading, input, &path, parsed) {
-                whole.not(format!("{} cannot be read", place(input, &path)));
+        for (path, parsed) in parse_on_all_cores(files, |_, bytes| ParsedFile::from_bytes(bytes)) {
+            if !take_file(reading, input, &path, parsed) {
+                whole.mark_partial(format!("{} cannot be read", format_place(input, &path)));
             }
         }
     }
-    for remark in input.files.remarks() {
-        reading.problem(remark, Holds::Nothing);
+    for remark in input.files.collect_remarks() {
+        reading.add_problem(remark, Holds::Nothing);
     }
     if is_cluster(&input.name) {
-        reading.without_lines(problems);
+        reading.strip_lines(problems);
     }
     let objects = reading.objects - before;
     if objects == 0 {
-        whole.not("it holds no object of our kinds".into());
+        whole.mark_partial("it holds no object of our kinds".into());
     }
     let why = whole.0;
     reading.sources.push(SourceState { name: input.name.clone(), whole: why.is_none(), why, objects });
@@ -137,26 +137,26 @@ fn source(reading: &mut Reading, input: &Input<'_>) {
 struct Whole(Option<String>);
 
 impl Whole {
-    fn not(&mut self, why: String) {
+    fn mark_partial(&mut self, why: String) {
         self.0.get_or_insert(why);
     }
 
-    fn lost(&mut self, reading: &mut Reading, input: &Input<'_>, unreadable: &Unreadable) {
-        let file = place(input, &unreadable.path);
-        self.not(format!("{file} {}", unreadable.why));
-        let failure = Failure::new(crate::error::Kind::Unread, "unreadable", unreadable.why.clone());
-        reading.problem(failure.at(At::file(file)), Holds::Everything);
+    fn add_lost(&mut self, reading: &mut WorldReading, input: &Input<'_>, unreadable: &Unreadable) {
+        let file = format_place(input, &unreadable.path);
+        self.mark_partial(format!("{file} {}", unreadable.why));
+        let failure = Failure::new(crate::error::FailureKind::Unread, "unreadable", unreadable.why.clone());
+        reading.add_problem(failure.with_place(At::from_file(file)), Holds::Everything);
     }
 }
 
 /// A link in a commit: it must lead to something that is read anyway.
-fn link(files: &dyn Files, entry: &Entry, paths: &BTreeSet<&str>) -> Result<(), String> {
-    let target = match files.read(&entry.path) {
+fn check_link(files: &dyn Files, entry: &FileEntry, paths: &BTreeSet<&str>) -> Result<(), String> {
+    let target = match files.read_file(&entry.path) {
         Ok(Some(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
         Ok(None) => String::new(),
         Err(unreadable) => return Err(unreadable.why),
     };
-    let Some(path) = joined(&entry.path, &target) else {
+    let Some(path) = join_path(&entry.path, &target) else {
         return Err("is a link that leaves the repository; it is not followed".into());
     };
     let folder = format!("{path}/");
@@ -173,7 +173,7 @@ fn link(files: &dyn Files, entry: &Entry, paths: &BTreeSet<&str>) -> Result<(), 
 
 /// `path`, which stands in the file `from`, below the root; `None` when it leaves the root.
 #[must_use]
-pub fn joined(from: &str, path: &str) -> Option<String> {
+pub fn join_path(from: &str, path: &str) -> Option<String> {
     if path.starts_with('/') {
         return None;
     }
@@ -192,14 +192,18 @@ pub fn joined(from: &str, path: &str) -> Option<String> {
 }
 
 /// The bytes of an entry that objects may stand in; `None`: they may not.
-fn bytes(input: &Input<'_>, entry: &Entry, paths: &BTreeSet<&str>) -> Result<Option<Vec<u8>>, Unreadable> {
+fn read_bytes(
+    input: &Input<'_>,
+    entry: &FileEntry,
+    paths: &BTreeSet<&str>,
+) -> Result<Option<Vec<u8>>, Unreadable> {
     let lost = |why: String| Unreadable { path: entry.path.clone(), why };
     match entry.kind {
         EntryKind::Submodule => Err(lost("is a submodule: its files are not here".into())),
-        EntryKind::Link => link(input.files, entry, paths).map(|()| None).map_err(lost),
+        EntryKind::Link => check_link(input.files, entry, paths).map(|()| None).map_err(lost),
         // A source that is a file itself is read whatever its name.
         EntryKind::File if is_manifest(&entry.path) || entry.path.is_empty() => {
-            match input.files.read(&entry.path)? {
+            match input.files.read_file(&entry.path)? {
                 Some(bytes) => Ok(Some(bytes)),
                 None => Err(lost("vanished while it was read".into())),
             }
@@ -209,20 +213,20 @@ fn bytes(input: &Input<'_>, entry: &Entry, paths: &BTreeSet<&str>) -> Result<Opt
 }
 
 /// What parsing one file gave, before anything is decided about it.
-enum Parsed {
+enum ParsedFile {
     /// It is not the text it should be; with what it bears on.
     Damaged(Error, Holds),
     /// Its documents; those that are wrong with their text.
     Documents(Vec<(Document, Option<String>)>),
 }
 
-impl Parsed {
-    fn of(bytes: &[u8]) -> Self {
-        match damage::sound(bytes) {
+impl ParsedFile {
+    fn from_bytes(bytes: &[u8]) -> Self {
+        match damage::check_text(bytes) {
             Ok(text) => {
                 let own_text =
                     |d: &Document| (!d.errors.is_empty()).then(|| text[d.range.clone()].to_owned());
-                let documents = parse::documents(text).into_iter();
+                let documents = parse::parse_documents(text).into_iter();
                 Self::Documents(
                     documents
                         .map(|d| {
@@ -234,7 +238,7 @@ impl Parsed {
             }
             Err(error) if error.code == "lfs-pointer" => Self::Damaged(error, Holds::Everything),
             Err(error) => {
-                let holds = damage::bears_on(&String::from_utf8_lossy(bytes), None);
+                let holds = damage::judge_holds(&String::from_utf8_lossy(bytes), None);
                 Self::Damaged(error, holds)
             }
         }
@@ -242,13 +246,13 @@ impl Parsed {
 }
 
 /// Takes one file; `false`: not all of it could be read.
-fn file(reading: &mut Reading, input: &Input<'_>, path: &str, parsed: Parsed) -> bool {
-    let name: Arc<str> = place(input, path).into();
+fn take_file(reading: &mut WorldReading, input: &Input<'_>, path: &str, parsed: ParsedFile) -> bool {
+    let name: Arc<str> = format_place(input, path).into();
     let documents = match parsed {
-        Parsed::Documents(documents) => documents,
-        Parsed::Damaged(error, holds) => {
+        ParsedFile::Documents(documents) => documents,
+        ParsedFile::Damaged(error, holds) => {
             let harmless = holds == Holds::Nothing;
-            reading.problem(Failure::from_yaml(&error, &name), holds);
+            reading.add_problem(Failure::from_yaml(&error, &name), holds);
             return harmless;
         }
     };
@@ -257,16 +261,16 @@ fn file(reading: &mut Reading, input: &Input<'_>, path: &str, parsed: Parsed) ->
     for (document, text) in documents {
         let text = text.unwrap_or_default();
         if !document.complete {
-            let holds = damage::bears_on(&text, document.node.as_ref());
+            let holds = damage::judge_holds(&text, document.node.as_ref());
             whole &= holds == Holds::Nothing;
             // The last error is the one that broke the document off; those before it may quote keys of a
             // kind that is not ours to look into.
             if let Some(error) = document.errors.last() {
-                reading.problem(Failure::from_yaml(error, &name), holds);
+                reading.add_problem(Failure::from_yaml(error, &name), holds);
             }
             continue;
         }
-        let place = Place {
+        let place = DocumentPlace {
             source: input.name.clone(),
             file: name.clone(),
             path,
@@ -274,12 +278,12 @@ fn file(reading: &mut Reading, input: &Input<'_>, path: &str, parsed: Parsed) ->
             files: Some(input.files).filter(|_| !is_cluster(&input.name)),
         };
         let before = reading.objects;
-        whole &= reading.document(&document, &place, filter);
+        whole &= reading.take_document(&document, &place, filter);
         // Of two apiVersions the second may be the one that was meant.
         let unclear = reading.objects == before && text.contains(GROUP);
         if let Some(error) = document.errors.first().filter(|_| unclear) {
             let error = Error::new(error.code, error.at, "has an error at one of its keys");
-            reading.problem(Failure::from_yaml(&error, &name), Holds::Everything);
+            reading.add_problem(Failure::from_yaml(&error, &name), Holds::Everything);
             whole = false;
         }
     }

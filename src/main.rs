@@ -6,7 +6,7 @@ use expedite::cli::{Cli, Colour};
 use expedite::cmd::setup::Outside;
 use expedite::git::Environment;
 use expedite::model::time::Time;
-use expedite::report::{Output, Style};
+use expedite::report::{Output, OutputStyle};
 use std::io::{IsTerminal as _, stderr, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -18,9 +18,9 @@ fn main() -> ExitCode {
         Err(_) => (Colour::Auto, false, 0, true),
     };
     let github = is_set("GITHUB_ACTIONS", "true");
-    let style = Style {
-        colour: coloured(colour, stdout().is_terminal()),
-        error_colour: coloured(colour, stderr().is_terminal()),
+    let style = OutputStyle {
+        colour: needs_colour(colour, stdout().is_terminal()),
+        error_colour: needs_colour(colour, stderr().is_terminal()),
         progress: !no_progress && !github && stderr().is_terminal() && !is_set("TERM", "dumb"),
         verbosity: if quiet { -1 } else { i8::try_from(verbose).unwrap_or(i8::MAX) },
         github,
@@ -28,30 +28,34 @@ fn main() -> ExitCode {
     };
     let mut output = Output::new(Box::new(stdout()), Box::new(stderr()), style);
     ExitCode::from(match parsed {
-        Ok(cli) => expedite::cmd::dispatch(&cli, &outside(), &mut output),
-        Err(error) => usage(&error, &mut output),
+        Ok(cli) => expedite::cmd::dispatch_command(&cli, &read_outside(), &mut output),
+        Err(error) => report_usage(&error, &mut output),
     })
 }
 
 /// What only this file asks the operating system for.
-fn outside() -> Outside {
+fn read_outside() -> Outside {
     Outside {
         environment: Environment::new(std::env::vars_os()),
-        clock: Time::clock(),
+        clock: Time::read_clock(),
         working: std::env::current_dir().unwrap_or_else(|_| PathBuf::from(".")),
     }
 }
 
-/// Help and version are results; anything else is wrong usage (`docs/design/command-line.md#exit-status`: 64, where clap says 2).
-fn usage(error: &clap::Error, output: &mut Output) -> u8 {
+/// Help and version are results; anything else is wrong report_usage (`docs/design/command-line.md#exit-status`: 64, where clap says 2).
+fn report_usage(error: &clap::Error, output: &mut Output) -> u8 {
     match error.kind() {
         ErrorKind::DisplayHelp | ErrorKind::DisplayVersion => {
             let text = error.render();
-            output.result(&if output.style().colour { text.ansi().to_string() } else { text.to_string() });
+            output.write_result(&if output.style().colour {
+                text.ansi().to_string()
+            } else {
+                text.to_string()
+            });
         }
-        _ => output.usage(&error.render().to_string()),
+        _ => output.report_usage(&error.render().to_string()),
     }
-    output.status(false)
+    output.decide_status(false)
 }
 
 fn is_set(name: &str, value: &str) -> bool {
@@ -59,7 +63,7 @@ fn is_set(name: &str, value: &str) -> bool {
 }
 
 /// `--color`, then NO_COLOR, CLICOLOR_FORCE and CLICOLOR (bixense.com/clicolors), then the terminal.
-fn coloured(choice: Colour, terminal: bool) -> bool {
+fn needs_colour(choice: Colour, terminal: bool) -> bool {
     let given = |name: &str| std::env::var_os(name).is_some_and(|v| !v.is_empty());
     let force = given("CLICOLOR_FORCE") && !is_set("CLICOLOR_FORCE", "0");
     match choice {

@@ -10,7 +10,7 @@ mod pace;
 mod patience;
 mod send;
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use crate::load::cluster::connect::Connection;
 use crate::load::cluster::told::{self, Told};
 use crate::model::id::{Digest, OrderRef};
@@ -18,7 +18,7 @@ use crate::model::serving::ServingStatus;
 use crate::model::time::Time;
 use futures::StreamExt as _;
 use news::News;
-use pace::Pace;
+use pace::RequestPace;
 use patience::Patience;
 use send::{Done, Sender};
 use serde_json::Value;
@@ -47,7 +47,7 @@ pub struct Telling {
     pub told: Told,
     /// What git says: its whole status.
     pub status: Value,
-    /// [`told::hash`] of `status`.
+    /// [`told::hash_status`] of `status`.
     pub hash: Digest,
     /// What it has not heard.
     pub news: Vec<News>,
@@ -55,7 +55,7 @@ pub struct Telling {
 
 /// What became of it, for one cluster.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct TellOutcome {
     /// As messages name the cluster.
     pub cluster: String,
     /// Statuses that were written.
@@ -73,7 +73,7 @@ pub struct Outcome {
 /// What a Serving is told by a run at `now`, if git says something else than it does. `before` is what git said
 /// before this run.
 #[must_use]
-pub fn telling(
+pub fn make_telling(
     order: &OrderRef,
     told: &Told,
     before: Option<&ServingStatus>,
@@ -82,13 +82,13 @@ pub fn telling(
 ) -> Option<Telling> {
     // It holds strings, numbers and maps with names: nothing that is no JSON.
     let value = serde_json::to_value(status).unwrap_or_default();
-    let hash = told::hash(&value);
+    let hash = told::hash_status(&value);
     (hash != told.hash).then(|| Telling {
         order: order.clone(),
         told: told.clone(),
-        status: told::ours(&value),
+        status: told::extract_status(&value),
         hash,
-        news: news::news(order, told, before, status, now),
+        news: news::collect_news(order, told, before, status, now),
     })
 }
 
@@ -107,23 +107,23 @@ impl Teller {
 
     /// Tells all of them, in any order.
     #[must_use]
-    pub fn tell(&self, runtime: &tokio::runtime::Runtime, tellings: &[Telling]) -> Outcome {
-        let mut outcome = Outcome { cluster: self.connection.name.clone(), ..Outcome::default() };
-        let sender = &Sender { client: &self.connection.client, pace: Pace::new() };
+    pub fn tell_all(&self, runtime: &tokio::runtime::Runtime, tellings: &[Telling]) -> TellOutcome {
+        let mut outcome = TellOutcome { cluster: self.connection.name.clone(), ..TellOutcome::default() };
+        let sender = &Sender { client: &self.connection.client, pace: RequestPace::new() };
         let patience = &RefCell::new(Patience::default());
         let mut failed: Vec<(&OrderRef, String)> = Vec::new();
         let mut unknown: Vec<String> = Vec::new();
         runtime.block_on(async {
             let all = tellings.iter().map(|telling| async move {
-                let tries = patience.borrow_mut().tries(&telling.order);
-                if tries { Some((telling, sender.tell(telling).await)) } else { None }
+                let tries = patience.borrow_mut().allows_try(&telling.order);
+                if tries { Some((telling, sender.tell_serving(telling).await)) } else { None }
             });
             let mut all = futures::stream::iter(all).buffer_unordered(CONCURRENT);
             // Those under way are waited for: whatever became of them is said.
             while let Some(tried) = all.next().await {
                 let Some((telling, sent)) = tried else { continue };
                 let order = &telling.order;
-                patience.borrow_mut().heed(order, &sent.done);
+                patience.borrow_mut().note_outcome(order, &sent.done);
                 outcome.events += sent.events.len();
                 outcome.lines.extend(sent.events.iter().map(|event| format!("{order}: Event {event}")));
                 failed.extend(sent.refused.into_iter().map(|why| (order, why)));
@@ -147,14 +147,18 @@ impl Teller {
         });
         outcome.lines.sort();
         failed.sort();
-        outcome.failures.extend(not_written(&self.connection.name, &failed, &patience.borrow()));
-        outcome.notices.extend(unknown_members(&self.connection.name, &unknown));
+        outcome.failures.extend(make_not_written(&self.connection.name, &failed, &patience.borrow()));
+        outcome.notices.extend(make_unknown_members(&self.connection.name, &unknown));
         outcome
     }
 }
 
 /// One failure for the whole cluster, however many Servings it is about.
-fn not_written(cluster: &str, failed: &[(&OrderRef, String)], patience: &Patience<'_>) -> Option<Failure> {
+fn make_not_written(
+    cluster: &str,
+    failed: &[(&OrderRef, String)],
+    patience: &Patience<'_>,
+) -> Option<Failure> {
     let (_, first) = failed.first()?;
     let mut parts: Vec<String> =
         failed.iter().take(NAMED).map(|(order, why)| format!("{order}: {why}")).collect();
@@ -168,7 +172,7 @@ fn not_written(cluster: &str, failed: &[(&OrderRef, String)], patience: &Patienc
         parts.push(format!("{} more were not tried", patience.left));
     }
     let cause = format!("Servings were not told what git says: {}", parts.join("; "));
-    let failure = Failure::new(Kind::Unread, "status-not-written", cause).of(cluster);
+    let failure = Failure::new(FailureKind::Unread, "status-not-written", cause).with_object(cluster);
     let hint = if first.contains("(HTTP 403)") {
         "allow its user to patch servings/status, and to create events of events.k8s.io, in the Orders' namespaces"
     } else if first.contains("field not declared in schema") {
@@ -176,23 +180,24 @@ fn not_written(cluster: &str, failed: &[(&OrderRef, String)], patience: &Patienc
     } else {
         "the commit stands, and the next run writes it"
     };
-    Some(failure.hint(hint))
+    Some(failure.with_hint(hint))
 }
 
 /// The cluster has no Servings at all, though Orders come from it.
 #[must_use]
-pub fn no_definition(cluster: &str) -> Failure {
-    Failure::input("no-definition", "it has no CustomResourceDefinition of Serving, so that nothing can be told")
-        .of(cluster)
-        .hint("install the CustomResourceDefinitions, and let Argo CD sync servings/ (expedite init --sync-servings)")
+pub fn make_no_definition(cluster: &str) -> Failure {
+    Failure::new_input("no-definition", "it has no CustomResourceDefinition of Serving, so that nothing can be told")
+        .with_object(cluster)
+        .with_hint("install the CustomResourceDefinitions, and let Argo CD sync servings/ (expedite init --sync-servings)")
 }
 
 /// The server dropped what its definition does not know.
-fn unknown_members(cluster: &str, members: &[String]) -> Option<Failure> {
+fn make_unknown_members(cluster: &str, members: &[String]) -> Option<Failure> {
     let cause = format!("its CustomResourceDefinition of Serving drops {}", members.join(", "));
-    let failure = Failure::input("old-definition", cause).of(cluster);
+    let failure = Failure::new_input("old-definition", cause).with_object(cluster);
     (!members.is_empty()).then(|| {
-        failure
-            .hint("install the CustomResourceDefinitions of this version; until then each run writes again")
+        failure.with_hint(
+            "install the CustomResourceDefinitions of this version; until then each run writes again",
+        )
     })
 }

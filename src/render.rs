@@ -15,30 +15,30 @@ pub mod serving;
 pub mod status;
 pub mod template;
 
-use crate::error::{At, Failure, Kind};
-use crate::files::Change;
+use crate::error::{At, Failure, FailureKind};
+use crate::files::FileChange;
 use crate::model::id::OrderRef;
 use crate::model::naming;
-use crate::model::plan::{ApplicationAction, ApplicationPlan, Plan, Row, ServingPlan};
+use crate::model::plan::{ApplicationAction, ApplicationPlan, Plan, PlanRow, ServingPlan};
 use crate::model::world::GitOps;
 use std::collections::BTreeMap;
 use template::Template;
 
 /// What a plan means for the repository's files.
 #[derive(Debug, Default)]
-pub struct Rendered {
+pub struct RenderedFiles {
     /// By path; nothing for a file that stays as it is.
-    pub changes: BTreeMap<String, Change>,
+    pub changes: BTreeMap<String, FileChange>,
     /// Files of ours that someone edited or removed by hand and that are restored, sorted by path.
     pub drift: Vec<HandEdit>,
     /// Orders that contribute nothing, and why, sorted by Order.
     pub failures: Vec<(OrderRef, Failure)>,
 }
 
-impl Rendered {
+impl RenderedFiles {
     /// Whether this Order contributes nothing.
     #[must_use]
-    pub fn failed(&self, order: &OrderRef) -> bool {
+    pub fn has_failed(&self, order: &OrderRef) -> bool {
         self.failures.iter().any(|(failed, _)| failed == order)
     }
 }
@@ -61,21 +61,23 @@ const MANY: usize = 256;
 ///
 /// `argocd_namespace` is what a Serving's template sees as `settings.argocdNamespace`.
 #[must_use]
-pub fn files(plan: &Plan, gitops: &GitOps, argocd_namespace: &str) -> Rendered {
+pub fn render_files(plan: &Plan, gitops: &GitOps, argocd_namespace: &str) -> RenderedFiles {
     let desk = Desk {
         gitops,
         argocd_namespace,
-        application: application::template(gitops.application_template.as_deref()),
-        serving: serving::template(gitops.serving_template.as_deref()),
+        application: application::compile_template(gitops.application_template.as_deref()),
+        serving: serving::compile_template(gitops.serving_template.as_deref()),
     };
     let threads =
         if plan.rows.len() < MANY { 1 } else { std::thread::available_parallelism().map_or(1, usize::from) };
     let size = plan.rows.len().div_ceil(threads).max(1);
-    let chunks: Vec<&[Row]> = plan.rows.chunks(size).collect();
-    let results: Vec<(&Row, Result<Files, Failure>)> = std::thread::scope(|scope| {
+    let chunks: Vec<&[PlanRow]> = plan.rows.chunks(size).collect();
+    let results: Vec<(&PlanRow, Result<OrderFiles, Failure>)> = std::thread::scope(|scope| {
         let workers: Vec<_> = chunks
             .iter()
-            .map(|rows| scope.spawn(|| rows.iter().map(|row| (row, desk.row(row))).collect::<Vec<_>>()))
+            .map(|rows| {
+                scope.spawn(|| rows.iter().map(|row| (row, desk.render_row(row))).collect::<Vec<_>>())
+            })
             .collect();
         workers
             .into_iter()
@@ -83,16 +85,20 @@ pub fn files(plan: &Plan, gitops: &GitOps, argocd_namespace: &str) -> Rendered {
             .flat_map(|(worker, rows)| {
                 worker.join().unwrap_or_else(|_| {
                     let broke = || {
-                        Failure::new(Kind::Internal, "render", "rendering this part of the plan broke off")
+                        Failure::new(
+                            FailureKind::Internal,
+                            "render",
+                            "rendering this part of the plan broke off",
+                        )
                     };
                     rows.iter().map(|row| (row, Err(broke()))).collect()
                 })
             })
             .collect()
     });
-    let mut rendered = Rendered::default();
+    let mut rendered = RenderedFiles::default();
     for (row, result) in results {
-        match result.and_then(|files| files.apart_from(&rendered.changes, row)) {
+        match result.and_then(|files| files.check_apart(&rendered.changes, row)) {
             Ok(files) => {
                 rendered.changes.extend(files.changes);
                 let edits = files.drift.into_iter();
@@ -113,7 +119,7 @@ pub fn files(plan: &Plan, gitops: &GitOps, argocd_namespace: &str) -> Rendered {
 /// The opted-in Applications that a plan would take over, and that hold something which would be lost: by
 /// path, what. Whoever decides holds their Clusters then.
 #[must_use]
-pub fn losses(plan: &Plan, gitops: &GitOps) -> BTreeMap<String, String> {
+pub fn collect_losses(plan: &Plan, gitops: &GitOps) -> BTreeMap<String, String> {
     let taken = plan.rows.iter().flat_map(|row| &row.applications).filter_map(|application| {
         let ApplicationAction::Pin(pin) = &application.action else { return None };
         let file = gitops.applications.get(&application.path)?;
@@ -122,13 +128,13 @@ pub fn losses(plan: &Plan, gitops: &GitOps) -> BTreeMap<String, String> {
     let mut template = None;
     let mut losses = BTreeMap::new();
     for (path, pin, file) in taken {
-        let template =
-            template.get_or_insert_with(|| application::template(gitops.application_template.as_deref()));
+        let template = template
+            .get_or_insert_with(|| application::compile_template(gitops.application_template.as_deref()));
         // A template that fails is said by `files`, for every Order that it fails.
         if let Ok(template) = template
-            && let Ok(Err(lost)) = application::takeover(template, &file.text, path, pin)
+            && let Ok(Err(lost)) = application::take_over_application(template, &file.text, path, pin)
         {
-            losses.insert(path.clone(), application::loses(&lost));
+            losses.insert(path.clone(), application::describe_losses(&lost));
         }
     }
     losses
@@ -136,20 +142,22 @@ pub fn losses(plan: &Plan, gitops: &GitOps) -> BTreeMap<String, String> {
 
 /// One Order's files.
 #[derive(Debug, Default)]
-struct Files {
-    changes: BTreeMap<String, Change>,
+struct OrderFiles {
+    changes: BTreeMap<String, FileChange>,
     drift: Vec<(String, String)>,
 }
 
-impl Files {
+impl OrderFiles {
     /// # Errors
     /// Another Order changes one of the same files.
-    fn apart_from(self, others: &BTreeMap<String, Change>, row: &Row) -> Result<Self, Failure> {
+    fn check_apart(self, others: &BTreeMap<String, FileChange>, row: &PlanRow) -> Result<Self, Failure> {
         match self.changes.keys().find(|path| others.contains_key(*path)) {
             None => Ok(self),
-            Some(path) => Err(Failure::new(Kind::Internal, "same-file", "two Orders would change this file")
-                .at(At::file(path.clone()))
-                .of(format!("Order {}", row.order))),
+            Some(path) => {
+                Err(Failure::new(FailureKind::Internal, "same-file", "two Orders would change this file")
+                    .with_place(At::from_file(path.clone()))
+                    .with_object(format!("Order {}", row.order)))
+            }
         }
     }
 }
@@ -163,70 +171,85 @@ struct Desk<'a> {
 }
 
 impl Desk<'_> {
-    fn row(&self, row: &Row) -> Result<Files, Failure> {
-        let mut files = Files::default();
+    fn render_row(&self, row: &PlanRow) -> Result<OrderFiles, Failure> {
+        let mut files = OrderFiles::default();
         for plan in &row.applications {
-            self.application(row, plan, &mut files)
-                .map_err(|f| if f.what.is_none() { f.of(format!("Order {}", row.order)) } else { f })?;
+            self.render_application(row, plan, &mut files).map_err(|f| {
+                if f.what.is_none() { f.with_object(format!("Order {}", row.order)) } else { f }
+            })?;
         }
-        self.serving(row, &mut files)
-            .map_err(|f| if f.what.is_none() { f.of(format!("Serving {}", row.order)) } else { f })?;
+        self.render_serving(row, &mut files).map_err(|f| {
+            if f.what.is_none() { f.with_object(format!("Serving {}", row.order)) } else { f }
+        })?;
         Ok(files)
     }
 
-    fn serving(&self, row: &Row, files: &mut Files) -> Result<(), Failure> {
+    fn render_serving(&self, row: &PlanRow, files: &mut OrderFiles) -> Result<(), Failure> {
         let existing = self.gitops.servings.get(&row.order);
         match (&row.serving, existing) {
             (ServingPlan::Keep, _) | (ServingPlan::Remove, None) => {}
             (ServingPlan::Remove, Some(file)) => {
-                files.changes.insert(file.path.clone(), Change::Delete);
+                files.changes.insert(file.path.clone(), FileChange::Delete);
             }
             (ServingPlan::Write(state), Some(file)) => {
-                let text = serving::update(file, state)?;
+                let text = serving::update_serving(file, state)?;
                 if text != *file.text {
-                    files.changes.insert(file.path.clone(), Change::Write(text.into_bytes()));
+                    files.changes.insert(file.path.clone(), FileChange::Write(text.into_bytes()));
                 }
             }
             (ServingPlan::Write(state), None) => {
                 let template = self.serving.as_ref().map_err(Clone::clone)?;
                 let environment = row.environment.as_ref();
-                let text =
-                    serving::create(template, &row.order, state, environment, self.argocd_namespace, None)?;
-                files.changes.insert(naming::serving_path(&row.order), Change::Write(text.into_bytes()));
+                let text = serving::create_serving(
+                    template,
+                    &row.order,
+                    state,
+                    environment,
+                    self.argocd_namespace,
+                    None,
+                )?;
+                files
+                    .changes
+                    .insert(naming::build_serving_path(&row.order), FileChange::Write(text.into_bytes()));
             }
         }
         Ok(())
     }
 
-    fn application(&self, row: &Row, plan: &ApplicationPlan, files: &mut Files) -> Result<(), Failure> {
+    fn render_application(
+        &self,
+        row: &PlanRow,
+        plan: &ApplicationPlan,
+        files: &mut OrderFiles,
+    ) -> Result<(), Failure> {
         let existing = self.gitops.applications.get(&plan.path);
         let ours = existing.filter(|file| file.owner.as_ref() == Some(&row.order));
         match (&plan.action, existing) {
             (ApplicationAction::Hold { .. }, _)
             | (ApplicationAction::Remove(_) | ApplicationAction::Detach(_), None) => {}
             (ApplicationAction::Remove(_) | ApplicationAction::Detach(_), Some(_)) if ours.is_none() => {
-                return Err(Failure::input(
+                return Err(Failure::new_input(
                     "foreign-application",
                     "its labels do not name this Order; it is left alone",
                 )
-                .at(At::file(plan.path.clone())));
+                .with_place(At::from_file(plan.path.clone())));
             }
             (ApplicationAction::Remove(_), Some(_)) => {
-                files.changes.insert(plan.path.clone(), Change::Delete);
+                files.changes.insert(plan.path.clone(), FileChange::Delete);
             }
             (ApplicationAction::Detach(_), Some(file)) => {
-                let text = application::detached(&file.text, &plan.path)?;
+                let text = application::detach_application(&file.text, &plan.path)?;
                 if text != *file.text {
-                    files.changes.insert(plan.path.clone(), Change::Write(text.into_bytes()));
+                    files.changes.insert(plan.path.clone(), FileChange::Write(text.into_bytes()));
                 }
             }
             (ApplicationAction::Pin(pin), existing) => {
                 let template = self.application.as_ref().map_err(Clone::clone)?;
                 let serving = self.gitops.servings.get(&row.order).and_then(|f| f.serving.as_ref().ok());
                 let status = serving.map(|s| &s.status);
-                let outcome = drift::pinned(template, pin, &plan.path, existing, status)?;
+                let outcome = drift::render_pinned(template, pin, &plan.path, existing, status)?;
                 if let Some(text) = outcome.write {
-                    files.changes.insert(plan.path.clone(), Change::Write(text.into_bytes()));
+                    files.changes.insert(plan.path.clone(), FileChange::Write(text.into_bytes()));
                 }
                 files.drift.extend(outcome.edited.map(|generated| (plan.path.clone(), generated)));
             }

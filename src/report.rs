@@ -25,4 +25,4 @@ pub mod table;
 pub mod verify;
 pub mod view;
 
-pub use output::{Output, Style};
+pub use output::{Output, OutputStyle};

@@ -17,29 +17,29 @@ pub mod signing;
 pub mod tell;
 pub mod verify;
 
-use crate::attest::key::Signer;
-use crate::commit::{self, Identity, Outcome, Proposal};
+use crate::attest::key::RecordSigner;
+use crate::commit::{self, Identity, Proposal, WriteOutcome};
 use crate::error::{At, Failure};
 use crate::evidence::gather::{GatherOptions, gather_blocking};
 use crate::evidence::keys::KeyRing;
 use crate::evidence::registry::Registries;
 use crate::files::Files as _;
 use crate::git::{Below, Repository, Snapshot};
-use crate::load::cluster::{Cluster, Fetched};
-use crate::load::folder::Folder;
+use crate::load::cluster::{ClusterSource, Fetched};
+use crate::load::folder::DiskFolder;
 use crate::load::{self, Input, OURS, Observed};
 use crate::model::evidence::{ArtifactFacts, Ask, Claim, Facts};
 use crate::model::id::{Artifact, CommitId, Namespace, OrderName, OrderRef};
 use crate::model::kind;
 use crate::model::kitchen::KitchenSpec;
-use crate::model::plan::{Decision, Plan, Row};
+use crate::model::plan::{Decision, Plan, PlanRow};
 use crate::model::time::{Span, Time};
 use crate::model::world::{GitOps, World};
-use crate::notify::{Outcome as Notified, Teller};
-use crate::policy::decide::{self, Options};
+use crate::notify::{TellOutcome as Notified, Teller};
+use crate::policy::decide::{self, PlanOptions};
 use crate::policy::gates::{self, Context};
 use crate::policy::resolve::{self, Case};
-use crate::render::{self, Rendered};
+use crate::render::{self, RenderedFiles};
 use attach::Attaching;
 use records::Pen;
 use seal::Seals;
@@ -86,7 +86,7 @@ pub enum SourcePlace {
     /// The GitOps repository itself, at the commit that decisions are made on.
     Repository,
     /// An API server.
-    Cluster(Arc<Cluster>),
+    Cluster(Arc<ClusterSource>),
     /// What an API server gave before.
     Snapshot(Arc<Fetched>),
 }
@@ -115,13 +115,13 @@ pub struct Setup<'a> {
     /// `argocd.requireObservation`.
     pub require_observation: bool,
     /// Signs records and seals; `None`: none are made (a dry run, or `--no-records`).
-    pub signer: Option<&'a Signer>,
+    pub signer: Option<&'a RecordSigner>,
     /// Whether history must be proven by signed records; not with `--no-records`.
     pub records: bool,
     /// `evidence.rescan`: how often what is deployed is looked at again, and its scans.
     pub rescan: Span,
     /// Limits and scope.
-    pub options: Options,
+    pub options: PlanOptions,
     /// The run's clock.
     pub now: Time,
     /// `now` is ahead of the real clock (`plan --at`): what is healthy is taken to stay so.
@@ -147,7 +147,7 @@ pub struct Decided {
     /// What would be done, and why.
     pub plan: Plan,
     /// The files it means.
-    pub rendered: Rendered,
+    pub rendered: RenderedFiles,
     /// What Servings in clusters say: for what is told them, and for nothing that is decided.
     pub listed: Listed,
 }
@@ -168,12 +168,12 @@ pub struct Read {
 ///
 /// # Errors
 /// The repository cannot be read. Everything else is a problem of what was read.
-pub fn read(setup: &Setup<'_>, progress: &mut dyn FnMut(&str)) -> Result<Read, Failure> {
+pub fn read_inputs(setup: &Setup<'_>, progress: &mut dyn FnMut(&str)) -> Result<Read, Failure> {
     progress("reading the repository");
-    let snapshot = setup.repository.snapshot(setup.branch)?;
-    let gitops = load::gitops(&snapshot, snapshot.head.clone());
+    let snapshot = setup.repository.read_snapshot(setup.branch)?;
+    let gitops = load::read_gitops(&snapshot, snapshot.head.clone());
     progress("reading objects");
-    let (world, listed) = world(setup, &snapshot, progress);
+    let (world, listed) = read_world(setup, &snapshot, progress);
     Ok(Read { snapshot, gitops, world, listed })
 }
 
@@ -183,7 +183,7 @@ pub struct Known(BTreeMap<Artifact, (BTreeSet<Claim>, ArtifactFacts)>);
 
 impl Known {
     /// Something was attached to this artifact: what was read of it is old.
-    fn forget(&mut self, artifact: &Artifact) {
+    fn forget_artifact(&mut self, artifact: &Artifact) {
         self.0.remove(artifact);
     }
 }
@@ -192,24 +192,24 @@ impl Known {
 ///
 /// # Errors
 /// The repository cannot be read. Everything else is a row or a problem of the plan.
-pub fn decide(
+pub fn decide_run(
     setup: &Setup<'_>,
     known: &mut Known,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Decided, Failure> {
-    let read = read(setup, progress)?;
+    let read = read_inputs(setup, progress)?;
     decide_on(setup, read, known, progress)
 }
 
 /// Keys of the Kitchen that prove nothing, whatever they signed: an error, though it holds by itself.
-fn unusable(ring: &KeyRing, world: &World) -> Vec<Failure> {
+fn find_unusable_keys(ring: &KeyRing, world: &World) -> Vec<Failure> {
     let Some(kitchen) = &world.kitchen else { return Vec::new() };
     let wrong = |why: &String| {
-        Failure::input("trust-key", why.clone())
-            .of("Kitchen default")
-            .field("spec.trust")
-            .at(kitchen.origin.at())
-            .hint("nothing that this key signed counts until it is mended")
+        Failure::new_input("trust-key", why.clone())
+            .with_object("Kitchen default")
+            .with_field("spec.trust")
+            .with_place(kitchen.origin.make_place())
+            .with_hint("nothing that this key signed counts until it is mended")
     };
     ring.state().errors.iter().map(wrong).collect()
 }
@@ -222,8 +222,9 @@ fn decide_on(
     progress: &mut dyn FnMut(&str),
 ) -> Result<Decided, Failure> {
     let Read { snapshot, mut gitops, world, listed } = read;
-    let mut cases = resolve::cases(&world, &gitops, &setup.argocd_namespace);
-    let ring = KeyRing::read(world.kitchen.as_ref().map_or(&KitchenSpec::default(), |k| &k.object.spec));
+    let mut cases = resolve::resolve_cases(&world, &gitops, &setup.argocd_namespace);
+    let ring =
+        KeyRing::from_kitchen(world.kitchen.as_ref().map_or(&KitchenSpec::default(), |k| &k.object.spec));
     let context = Context {
         trust: ring.state().fingerprint,
         argocd_namespace: setup.argocd_namespace.clone(),
@@ -234,33 +235,39 @@ fn decide_on(
         rescan: Some(setup.rescan),
         ..Context::new(setup.now, world.kitchen.as_ref().map(|k| &k.object.spec))
     };
-    let asks = gates::asks(&cases, &context);
+    let asks = gates::collect_asks(&cases, &context);
     if !asks.is_empty() {
         progress(&format!("reading the evidence of {} artifacts", asks.len()));
     }
-    let mut facts = facts(setup, &ring, asks, known);
-    facts.records = records::read(gates::record_asks(&cases, &context), &snapshot, &ring);
-    facts.records.extend(records::proven(gates::pins_to_prove(&cases, &context), &gitops, &snapshot, &ring));
+    let mut facts = gather_facts(setup, &ring, asks, known);
+    facts.records = records::read_records(gates::collect_record_asks(&cases, &context), &snapshot, &ring);
+    facts.records.extend(records::find_proven(
+        gates::find_pins_to_prove(&cases, &context),
+        &gitops,
+        &snapshot,
+        &ring,
+    ));
     let mut pen = setup.signer.filter(|_| setup.records).map(Pen::new);
     let mut unwritable = BTreeMap::new();
     let mut pass = |limit: Option<usize>, pen: Option<&mut Pen<'_>>, unwritable: &mut Unwritable| {
-        let options = Options {
+        let options = PlanOptions {
             max_promotions: limit,
             unwritable: unwritable.keys().cloned().collect(),
             ..setup.options.clone()
         };
-        let mut plan = settled(setup, &world, &facts, &context, &options, &mut cases, &mut gitops);
-        plan.problems.extend(unusable(&ring, &world));
-        plan.notices.extend(records::gone(&gitops).map(|(order, path)| {
-            Failure::input("record-gone", "this record is gone, and the Serving's history names it")
-                .of(format!("Order {order}"))
-                .at(crate::error::At::file(path))
-                .hint(records::BRING_BACK)
+        let mut plan =
+            decide_until_settled(setup, &world, &facts, &context, &options, &mut cases, &mut gitops);
+        plan.problems.extend(find_unusable_keys(&ring, &world));
+        plan.notices.extend(records::find_gone(&gitops).map(|(order, path)| {
+            Failure::new_input("record-gone", "this record is gone, and the Serving's history names it")
+                .with_object(format!("Order {order}"))
+                .with_place(crate::error::At::from_file(path))
+                .with_hint(records::BRING_BACK)
         }));
-        problems::refine(&mut plan, &|file| read_named(setup, &snapshot, file));
-        let rendered = draft(setup, &mut plan, &cases, &gitops, &snapshot, pen, unwritable)?;
+        problems::refine_places(&mut plan, &|file| read_named(setup, &snapshot, file));
+        let rendered = draft_files(setup, &mut plan, &cases, &gitops, &snapshot, pen, unwritable)?;
         let is_lost = |order: &OrderRef| {
-            plan.row(order).is_some_and(|row| matches!(row.decision, Decision::Promote(_)))
+            plan.find_row(order).is_some_and(|row| matches!(row.decision, Decision::Promote(_)))
         };
         let known = unwritable.len();
         for (order, failure) in rendered.failures.iter().filter(|(order, _)| is_lost(order)) {
@@ -273,7 +280,7 @@ fn decide_on(
     let limit = setup.options.max_promotions;
     let (mut plan, mut rendered, lost) = pass(limit, pen.as_mut(), &mut unwritable)?;
     if lost && limit.is_some() {
-        pass(None, pen.is_some().then(Pen::dry).as_mut(), &mut unwritable)?;
+        pass(None, pen.is_some().then(Pen::make_dry).as_mut(), &mut unwritable)?;
         (plan, rendered, _) = pass(limit, pen.as_mut(), &mut unwritable)?;
     }
     Ok(Decided { snapshot, world, gitops, cases, context, facts, plan, rendered, listed })
@@ -281,23 +288,23 @@ fn decide_on(
 
 /// Decides until every loss is known that taking Applications over means: that shows once they are rendered, and
 /// then holds their Clusters. Each round but the last finds a file more.
-fn settled(
+fn decide_until_settled(
     setup: &Setup<'_>,
     world: &World,
     facts: &Facts,
     context: &Context,
-    options: &Options,
+    options: &PlanOptions,
     cases: &mut Vec<Case>,
     gitops: &mut GitOps,
 ) -> Plan {
     loop {
-        let plan = decide::plan(cases, facts, world, gitops, context, options);
-        let losses = render::losses(&plan, gitops);
+        let plan = decide::decide_plan(cases, facts, world, gitops, context, options);
+        let losses = render::collect_losses(&plan, gitops);
         if losses.keys().all(|path| gitops.losses.contains_key(path)) {
             return plan;
         }
         gitops.losses.extend(losses);
-        *cases = resolve::cases(world, gitops, &setup.argocd_namespace);
+        *cases = resolve::resolve_cases(world, gitops, &setup.argocd_namespace);
     }
 }
 
@@ -306,7 +313,7 @@ type Unwritable = BTreeMap<OrderRef, Failure>;
 
 /// The files that a plan means, with its records. An Order of which something cannot be signed, rendered or put
 /// where it belongs contributes nothing; nor does one that is `unwritable` already.
-fn draft(
+fn draft_files(
     setup: &Setup<'_>,
     plan: &mut Plan,
     cases: &[Case],
@@ -314,27 +321,28 @@ fn draft(
     snapshot: &Snapshot,
     pen: Option<&mut Pen<'_>>,
     unwritable: &Unwritable,
-) -> Result<Rendered, Failure> {
+) -> Result<RenderedFiles, Failure> {
     let mut failures = unwritable.clone();
     let records = records::sign_all(plan, cases, gitops, pen, &mut failures);
-    let mut rendered = render::files(plan, gitops, &setup.argocd_namespace);
+    let mut rendered = render::render_files(plan, gitops, &setup.argocd_namespace);
     rendered.failures.iter().for_each(|(order, _)| drop(failures.remove(order)));
     for (order, changes) in records {
-        if !rendered.failed(&order) {
+        if !rendered.has_failed(&order) {
             rendered.changes.extend(changes);
         }
     }
     for (order, failure) in failures {
-        if let Some(row) = plan.row(&order) {
+        if let Some(row) = plan.find_row(&order) {
             leave_out(row, failure, &mut rendered);
         }
     }
-    without_clashes(snapshot, plan, &mut rendered)?;
+    drop_clashes(snapshot, plan, &mut rendered)?;
     Ok(rendered)
 }
 
-fn world(setup: &Setup<'_>, snapshot: &Snapshot, progress: &mut dyn FnMut(&str)) -> (World, Listed) {
-    let opened: Vec<Open> = setup.sources.iter().map(|source| Open::new(source, setup, progress)).collect();
+fn read_world(setup: &Setup<'_>, snapshot: &Snapshot, progress: &mut dyn FnMut(&str)) -> (World, Listed) {
+    let opened: Vec<OpenedSource> =
+        setup.sources.iter().map(|source| OpenedSource::new(source, setup, progress)).collect();
     let inputs: Vec<Input<'_>> = setup
         .sources
         .iter()
@@ -342,16 +350,16 @@ fn world(setup: &Setup<'_>, snapshot: &Snapshot, progress: &mut dyn FnMut(&str))
         .map(|(source, opened)| Input {
             name: source.name.clone(),
             files: match opened {
-                Open::Folder(folder) => folder,
-                Open::Commit(below) => &**below,
-                Open::Cluster(fetched) => &**fetched,
-                Open::Repository => snapshot,
+                OpenedSource::Folder(folder) => folder,
+                OpenedSource::Commit(below) => &**below,
+                OpenedSource::Cluster(fetched) => &**fetched,
+                OpenedSource::Repository => snapshot,
             },
             kinds: source.kinds.clone(),
             namespaces: source.namespaces.clone(),
             skip: match opened {
-                Open::Repository => OURS,
-                Open::Folder(_) | Open::Commit(_) | Open::Cluster(_) => &[],
+                OpenedSource::Repository => OURS,
+                OpenedSource::Folder(_) | OpenedSource::Commit(_) | OpenedSource::Cluster(_) => &[],
             },
         })
         .collect();
@@ -361,34 +369,34 @@ fn world(setup: &Setup<'_>, snapshot: &Snapshot, progress: &mut dyn FnMut(&str))
         bytes: std::fs::read(path).map_err(|e| e.to_string()),
     });
     let live = setup.sources.iter().zip(&opened).filter_map(|(source, opened)| match opened {
-        Open::Cluster(fetched) => fetched.observed(&source.name),
-        Open::Folder(_) | Open::Commit(_) | Open::Repository => None,
+        OpenedSource::Cluster(fetched) => fetched.build_observed(&source.name),
+        OpenedSource::Folder(_) | OpenedSource::Commit(_) | OpenedSource::Repository => None,
     });
     let observed: Vec<Observed> = dump.into_iter().chain(live).collect();
     let listed = setup.sources.iter().zip(&opened).filter_map(|(source, opened)| match opened {
-        Open::Cluster(fetched) => Some((source.name.clone(), fetched.servings().clone())),
-        Open::Folder(_) | Open::Commit(_) | Open::Repository => None,
+        OpenedSource::Cluster(fetched) => Some((source.name.clone(), fetched.servings().clone())),
+        OpenedSource::Folder(_) | OpenedSource::Commit(_) | OpenedSource::Repository => None,
     });
-    (load::world(&inputs, &observed), listed.collect())
+    (load::read_world(&inputs, &observed), listed.collect())
 }
 
 /// A source, ready to be read.
-enum Open {
-    Folder(Folder),
+enum OpenedSource {
+    Folder(DiskFolder),
     Commit(Arc<Below>),
     Cluster(Arc<Fetched>),
     Repository,
 }
 
-impl Open {
+impl OpenedSource {
     fn new(source: &Source, setup: &Setup<'_>, progress: &mut dyn FnMut(&str)) -> Self {
         match &source.place {
-            SourcePlace::Folder(name, path) => Self::Folder(Folder::new(name.clone(), path)),
+            SourcePlace::Folder(name, path) => Self::Folder(DiskFolder::new(name.clone(), path)),
             SourcePlace::Commit(below) => Self::Commit(below.clone()),
             SourcePlace::Repository => Self::Repository,
             SourcePlace::Cluster(cluster) => {
                 progress(&format!("reading {}", cluster.name()));
-                Self::Cluster(Arc::new(cluster.fetch(setup.runtime)))
+                Self::Cluster(Arc::new(cluster.fetch_all(setup.runtime)))
             }
             SourcePlace::Snapshot(fetched) => Self::Cluster(fetched.clone()),
         }
@@ -409,8 +417,8 @@ fn read_named(setup: &Setup<'_>, snapshot: &Snapshot, file: &str) -> Option<Vec<
         let bytes = match &source.place {
             SourcePlace::Folder(_, path) if rest.is_empty() => std::fs::read(path).ok(),
             SourcePlace::Folder(_, path) => std::fs::read(path.join(rest)).ok(),
-            SourcePlace::Commit(below) => below.read(rest).ok().flatten(),
-            SourcePlace::Repository => snapshot.read(rest).ok().flatten(),
+            SourcePlace::Commit(below) => below.read_file(rest).ok().flatten(),
+            SourcePlace::Repository => snapshot.read_file(rest).ok().flatten(),
             SourcePlace::Cluster(_) | SourcePlace::Snapshot(_) => None,
         };
         if bytes.is_some() {
@@ -418,10 +426,10 @@ fn read_named(setup: &Setup<'_>, snapshot: &Snapshot, file: &str) -> Option<Vec<
         }
     }
     // A Serving is read from the repository whatever the sources are.
-    file.starts_with("servings/").then(|| snapshot.read(file).ok().flatten()).flatten()
+    file.starts_with("servings/").then(|| snapshot.read_file(file).ok().flatten()).flatten()
 }
 
-fn facts(setup: &Setup<'_>, ring: &KeyRing, asks: Vec<Ask>, known: &mut Known) -> Facts {
+fn gather_facts(setup: &Setup<'_>, ring: &KeyRing, asks: Vec<Ask>, known: &mut Known) -> Facts {
     if setup.skip_evidence {
         return Facts { keys: ring.state().clone(), ..Facts::default() };
     }
@@ -445,23 +453,26 @@ fn facts(setup: &Setup<'_>, ring: &KeyRing, asks: Vec<Ask>, known: &mut Known) -
 }
 
 /// An Order whose files have no place in the tree contributes nothing; the others go on.
-fn without_clashes(snapshot: &Snapshot, plan: &Plan, rendered: &mut Rendered) -> Result<(), Failure> {
-    let clashes = commit::clashes(snapshot, &rendered.changes)?;
+fn drop_clashes(snapshot: &Snapshot, plan: &Plan, rendered: &mut RenderedFiles) -> Result<(), Failure> {
+    let clashes = commit::find_clashes(snapshot, &rendered.changes)?;
     if clashes.is_empty() {
         return Ok(());
     }
     for row in &plan.rows {
-        let paths = problems::paths(row, &rendered.changes);
+        let paths = problems::collect_paths(row, &rendered.changes);
         let Some((path, failure)) = clashes.iter().find(|(path, _)| paths.contains(*path)) else { continue };
-        let failure = failure.clone().at(At::file(path.clone())).of(format!("Order {}", row.order));
+        let failure = failure
+            .clone()
+            .with_place(At::from_file(path.clone()))
+            .with_object(format!("Order {}", row.order));
         leave_out(row, failure, rendered);
     }
     Ok(())
 }
 
 /// Takes all that an Order contributes out of what is committed, and says why.
-fn leave_out(row: &Row, failure: Failure, rendered: &mut Rendered) {
-    let paths = problems::paths(row, &rendered.changes);
+fn leave_out(row: &PlanRow, failure: Failure, rendered: &mut RenderedFiles) {
+    let paths = problems::collect_paths(row, &rendered.changes);
     rendered.changes.retain(|path, _| !paths.contains(path));
     rendered.drift.retain(|edit| edit.order != row.order);
     rendered.failures.push((row.order.clone(), failure));
@@ -496,80 +507,84 @@ pub struct Writing<'a> {
 /// # Errors
 /// There is no key to sign records with, the repository cannot be read or written, the removal guard stops it,
 /// the server refuses the commit, or the branch kept moving. Nothing of ours is in the branch then.
-pub fn run(
+pub fn perform_run(
     setup: &Setup<'_>,
     writing: &Writing<'_>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Ran, (Failure, Option<Box<Decided>>)> {
     if setup.records && setup.signer.is_none() {
-        return Err((signing::no_key(), None));
+        return Err((signing::make_no_key(), None));
     }
     let mut known = Known::default();
     let mut seals = Seals::default();
     let mut attaching = Attaching::default();
     for attempt in 1..=writing.tries.max(1) {
-        let mut decided = sealed(setup, &mut known, &mut seals, progress).map_err(|f| (f, None))?;
-        attaching.leftovers(setup, writing.identity, &mut decided);
+        let mut decided = decide_and_seal(setup, &mut known, &mut seals, progress).map_err(|f| (f, None))?;
+        attaching.attach_leftovers(setup, writing.identity, &mut decided);
         let stopped = |mut decided: Decided, attaching: &mut Attaching, failure| {
-            attaching.finish(&mut decided);
+            attaching.hand_over_failures(&mut decided);
             Err((failure, Some(Box::new(decided))))
         };
-        if let Some(stop) = problems::stopped(&decided, writing.check) {
+        if let Some(stop) = problems::find_stop(&decided, writing.check) {
             return stopped(decided, &mut attaching, stop);
         }
         progress("writing");
-        let commit = match write(setup, writing, &decided) {
-            Ok(Outcome::Pushed(commit)) => Some(commit),
-            Ok(Outcome::Unchanged) => None,
-            Ok(Outcome::Refused(words)) => {
-                return stopped(decided, &mut attaching, problems::refused(setup.repository, &words));
+        let commit = match write_commit(setup, writing, &decided) {
+            Ok(WriteOutcome::Pushed(commit)) => Some(commit),
+            Ok(WriteOutcome::Unchanged) => None,
+            Ok(WriteOutcome::Refused(words)) => {
+                return stopped(decided, &mut attaching, problems::make_refused(setup.repository, &words));
             }
-            Ok(Outcome::Moved) => {
+            Ok(WriteOutcome::Moved) => {
                 progress(&format!("the branch moved; reading it again (try {attempt} of {})", writing.tries));
-                pause(attempt);
+                pause_before_retry(attempt);
                 continue;
             }
             Err(failure) => return stopped(decided, &mut attaching, failure),
         };
         if commit.is_some() {
             progress("attaching records");
-            attaching.committed(setup, writing.identity, &decided);
+            attaching.attach_committed(setup, writing.identity, &decided);
         }
-        attaching.finish(&mut decided);
-        decided.plan.notices.extend(setup.signer.and_then(|s| signing::untrusted(s.public_key(), &decided)));
-        let notified = tell::tell(setup, &writing.tellers, &mut decided, progress);
+        attaching.hand_over_failures(&mut decided);
+        decided.plan.notices.extend(setup.signer.and_then(|s| signing::check_key(s.public_key(), &decided)));
+        let notified = tell::tell_clusters(setup, &writing.tellers, &mut decided, progress);
         return Ok(Ran { decided, commit, notified });
     }
-    Err((problems::kept_moving(setup.repository, writing.tries), None))
+    Err((problems::make_kept_moving(setup.repository, writing.tries), None))
 }
 
 /// Decides, seals what is due, and decides again with the new seals. Each seal is tried once in a run.
-fn sealed(
+fn decide_and_seal(
     setup: &Setup<'_>,
     known: &mut Known,
     seals: &mut Seals,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Decided, Failure> {
     loop {
-        let mut decided = decide(setup, known, progress)?;
-        let again = seals.attach(setup, &decided);
+        let mut decided = decide_run(setup, known, progress)?;
+        let again = seals.attach_seals(setup, &decided);
         if again.is_empty() {
-            seals.finish(setup, &mut decided)?;
+            seals.add_bundles(setup, &mut decided)?;
             return Ok(decided);
         }
         progress(&format!("sealed the votes on {} artifacts; deciding again", again.len()));
-        again.iter().for_each(|artifact| known.forget(artifact));
+        again.iter().for_each(|artifact| known.forget_artifact(artifact));
     }
 }
 
-fn write(setup: &Setup<'_>, writing: &Writing<'_>, decided: &Decided) -> Result<Outcome, Failure> {
-    let text = message::of(decided, writing.identity);
+fn write_commit(
+    setup: &Setup<'_>,
+    writing: &Writing<'_>,
+    decided: &Decided,
+) -> Result<WriteOutcome, Failure> {
+    let text = message::format_message(decided, writing.identity);
     let proposal = Proposal { message: &text, identity: writing.identity, at: setup.now };
-    commit::write(setup.repository, &decided.snapshot, &decided.rendered.changes, proposal)
+    commit::write_changes(setup.repository, &decided.snapshot, &decided.rendered.changes, proposal)
 }
 
 /// Waits a random time that grows with each try, so that runs do not retry in step.
-fn pause(attempt: u32) {
+fn pause_before_retry(attempt: u32) {
     let top = 50_u64.saturating_mul(1 << attempt.min(6));
     std::thread::sleep(Duration::from_millis(rand::random_range(10..=top)));
 }

@@ -11,7 +11,7 @@ use crate::model::id::Namespace;
 use crate::model::kind::Kind;
 use crate::model::time::Span;
 use kube_yaml::parse;
-use read::{Folders, read};
+use read::{Folders, read_settings};
 use section::{Problems, Section};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -28,11 +28,11 @@ pub const FILE: &str = "expedite.yaml";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Where objects are read; empty: the GitOps repository itself.
-    pub sources: Vec<Source>,
+    pub sources: Vec<SourceSettings>,
     /// A dump of Applications, where no source has them.
     pub observed: Option<FilePath>,
     /// Where intent and state live.
-    pub repository: Repository,
+    pub repository: RepositorySettings,
     /// By `host[:port]` as written in an `ociRef`.
     pub registries: BTreeMap<String, Registry>,
     /// The run's own key file; or EXPEDITE_KEY.
@@ -42,7 +42,7 @@ pub struct Settings {
     /// What a run may do.
     pub limits: Limits,
     /// How evidence is read.
-    pub evidence: Evidence,
+    pub evidence: EvidenceSettings,
 }
 
 /// A path as written, and where that is.
@@ -56,7 +56,7 @@ pub struct FilePath {
 
 /// Where objects are read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Source {
+pub enum SourceSettings {
     /// A folder or a file.
     Path {
         /// Which.
@@ -81,7 +81,7 @@ pub enum Source {
     },
 }
 
-impl Source {
+impl SourceSettings {
     /// The stable name that is remembered in `Serving.status.deployed.source`: `path:<as written>`, or
     /// `cluster:<context>`.
     #[must_use]
@@ -95,7 +95,7 @@ impl Source {
 
 /// The GitOps repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Repository {
+pub struct RepositorySettings {
     /// `None`: the repository around the working directory.
     pub url: Option<Location>,
     /// `main` when absent in the settings.
@@ -166,7 +166,7 @@ pub struct Limits {
 
 /// How evidence is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Evidence {
+pub struct EvidenceSettings {
     /// Where blobs are kept between runs.
     pub cache_dir: Option<FilePath>,
     /// After this long, scans of what is deployed are looked at again.
@@ -204,7 +204,7 @@ impl Default for Settings {
     fn default() -> Self {
         // An empty file is every default, through the same door.
         let here = Folders { own: PathBuf::new(), home: None };
-        read(Section::new(None, "", &Problems::default()), &here)
+        read_settings(Section::new(None, "", &Problems::default()), &here)
     }
 }
 
@@ -213,12 +213,16 @@ impl Settings {
     ///
     /// # Errors
     /// Everything that is wrong with it, with line and column.
-    pub fn read(path: &Path, home: Option<&Path>) -> Result<Self, Vec<Failure>> {
+    pub fn read_file(path: &Path, home: Option<&Path>) -> Result<Self, Vec<Failure>> {
         let name = path.display().to_string();
         let bytes = std::fs::read(path).map_err(|error| {
             let text = error.to_string();
             let cause = text.split(" (os error").next().unwrap_or_default().to_lowercase();
-            vec![Failure::input("unreadable", cause).of("the settings").at(At::file(name.clone()))]
+            vec![
+                Failure::new_input("unreadable", cause)
+                    .with_object("the settings")
+                    .with_place(At::from_file(name.clone())),
+            ]
         })?;
         Self::parse(&bytes, &name, path.parent().unwrap_or(Path::new("")), home)
     }
@@ -231,13 +235,14 @@ impl Settings {
     pub fn parse(bytes: &[u8], name: &str, folder: &Path, home: Option<&Path>) -> Result<Self, Vec<Failure>> {
         let folders = Folders { own: folder.to_owned(), home: home.map(Path::to_owned) };
         let problems = Problems::default();
-        let node = match parse::text(bytes).and_then(parse::one) {
+        let node = match parse::decode_text(bytes).and_then(parse::parse_one) {
             Ok(node) => Some(node),
             Err(error) if error.code == "empty" => None,
             Err(error) => return Err(vec![Failure::from_yaml(&error, name)]),
         };
-        let settings = read(Section::new(node.as_ref(), "", &problems), &folders);
-        let failures: Vec<Failure> = problems.sorted().iter().map(|e| Failure::from_yaml(e, name)).collect();
+        let settings = read_settings(Section::new(node.as_ref(), "", &problems), &folders);
+        let failures: Vec<Failure> =
+            problems.sort_errors().iter().map(|e| Failure::from_yaml(e, name)).collect();
         if failures.is_empty() { Ok(settings) } else { Err(failures) }
     }
 }
@@ -280,10 +285,11 @@ mod tests {
         .unwrap();
         let at = |written: &str, path: &str| FilePath { written: written.into(), path: path.into() };
         assert_eq!(
-            settings.sources.iter().map(Source::name).collect::<Vec<_>>(),
+            settings.sources.iter().map(SourceSettings::name).collect::<Vec<_>>(),
             ["path:./objects", "cluster:prod"]
         );
-        let Source::Path { kinds: Some(kinds), namespaces: Some(namespaces), .. } = &settings.sources[0]
+        let SourceSettings::Path { kinds: Some(kinds), namespaces: Some(namespaces), .. } =
+            &settings.sources[0]
         else {
             panic!()
         };
@@ -291,7 +297,7 @@ mod tests {
         assert_eq!(namespaces.len(), 2, "a namespace may be called on");
         assert_eq!(
             settings.sources[1],
-            Source::Cluster {
+            SourceSettings::Cluster {
                 context: Some("prod".into()),
                 namespaces: Some([Namespace::parse("shop").unwrap()].into()),
                 selector: Some("a=b".into()),

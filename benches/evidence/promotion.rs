@@ -6,8 +6,8 @@ use crate::signing::Key;
 use crate::stock::Item;
 use expedite::commit::Identity;
 use expedite::commit::identity::Given;
-use expedite::evidence::gather::runtime;
-use expedite::git::{self, Environment, Repository, Target};
+use expedite::evidence::gather::make_runtime;
+use expedite::git::{self, Environment, Repository, RepositoryTarget};
 use expedite::model::plan::Decision;
 use expedite::model::time::{Span, Time};
 use expedite::run::{self, Setup, Writing};
@@ -38,20 +38,25 @@ impl Fleet {
     /// One run of a new process, which promotes that many: how long it took.
     pub fn run(&self, promoted: usize) -> Duration {
         let start = Instant::now();
-        let (runtime, registries) = (runtime().unwrap(), registries(&self.address));
-        let options = git::Options { create: true, branch: Some(BRANCH.into()), ..git::Options::default() };
-        let place = Target::Path(self.folder.path().join("gitops.git"));
-        let repository = Repository::open(&place, options).unwrap();
+        let (runtime, registries) = (make_runtime().unwrap(), registries(&self.address));
+        let options = git::RepositoryOptions {
+            create: true,
+            branch: Some(BRANCH.into()),
+            ..git::RepositoryOptions::default()
+        };
+        let place = RepositoryTarget::Path(self.folder.path().join("gitops.git"));
+        let repository = Repository::open_target(&place, options).unwrap();
         let identity =
             Identity::resolve(&Given::default(), &Environment::default(), &Given::default(), &repository);
         let now = Time::parse("2026-11-30T12:00:00Z").unwrap();
         let setup = Setup {
             // The look at what is deployed that is due once a day is another run's.
-            rescan: Span::of_seconds(3_000_000_000),
+            rescan: Span::from_seconds(3_000_000_000),
             ..setup(&repository, &registries, &runtime, self.folder.path(), now)
         };
         let writing = Writing { identity: &identity, tries: 1, check: false, tellers: Vec::new() };
-        let ran = run::run(&setup, &writing, &mut |_| {}).unwrap_or_else(|(failure, _)| panic!("{failure}"));
+        let ran = run::perform_run(&setup, &writing, &mut |_| {})
+            .unwrap_or_else(|(failure, _)| panic!("{failure}"));
         let took = start.elapsed();
         let rows = &ran.decided.plan.rows;
         let done = rows.iter().filter(|r| matches!(r.decision, Decision::Promote(_))).count();

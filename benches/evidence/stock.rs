@@ -4,7 +4,7 @@ use crate::shelf::{BUNDLE, OCI_MANIFEST, PREDICATE, TAR, tar};
 use crate::signing::{APPROVAL, Key, SIGN, SLSA, bundle, slsa, statement};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use expedite::evidence::gather::runtime;
+use expedite::evidence::gather::make_runtime;
 use expedite::model::evidence::SealOf;
 use expedite::model::id::{Artifact, Digest, OciRepository, OrderRef, PreparationName};
 use futures::StreamExt as _;
@@ -56,17 +56,17 @@ pub fn fill(address: &str, prefix: &str, key: &Key, artifacts: usize, layers: La
         let (client, base) = (client.clone(), format!("http://{address}/v2/{}", item.path));
         async move {
             for blob in blobs {
-                let place = format!("{base}/blobs/uploads/?digest={}", Digest::of(&blob));
+                let place = format!("{base}/blobs/uploads/?digest={}", Digest::hash_bytes(&blob));
                 send(client.post(place).body(blob)).await;
             }
             for manifest in manifests {
-                let place = format!("{base}/manifests/{}", Digest::of(&manifest));
+                let place = format!("{base}/manifests/{}", Digest::hash_bytes(&manifest));
                 send(client.put(place).header("Content-Type", OCI_MANIFEST).body(manifest)).await;
             }
             item
         }
     });
-    runtime().unwrap().block_on(futures::stream::iter(jobs).buffered(16).collect())
+    make_runtime().unwrap().block_on(futures::stream::iter(jobs).buffered(16).collect())
 }
 
 async fn send(request: reqwest::RequestBuilder) {
@@ -86,7 +86,7 @@ fn make(prefix: &str, key: &Key, n: usize, layers: Layers) -> (Item, Vec<Vec<u8>
         "schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config(), "layers": [content],
     });
     let manifest = manifest.to_string().into_bytes();
-    let (digest, subject) = (Digest::of(&manifest), descriptor(OCI_MANIFEST, &manifest));
+    let (digest, subject) = (Digest::hash_bytes(&manifest), descriptor(OCI_MANIFEST, &manifest));
     let mut manifests = vec![manifest];
     let order = OrderRef::parse(&format!("{namespace}/{name}")).unwrap();
     let evidence = [(SIGN, json!({})), (SLSA, slsa(&namespace, &name)), (APPROVAL, seal(&order))];
@@ -122,5 +122,5 @@ fn config() -> Value {
 }
 
 fn descriptor(media_type: &str, bytes: &[u8]) -> Value {
-    json!({"mediaType": media_type, "digest": Digest::of(bytes).to_string(), "size": bytes.len()})
+    json!({"mediaType": media_type, "digest": Digest::hash_bytes(bytes).to_string(), "size": bytes.len()})
 }

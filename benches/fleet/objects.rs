@@ -58,9 +58,9 @@ pub fn write(objects: &Path, shape: Shape) -> usize {
         put(format!("{namespace}/{name}.yaml"), order(&namespace, &name));
         let mut parent = None;
         for version in 1..=shape.preparations {
-            let digest = Digest::of(format!("{namespace}/{name} {version}").as_bytes());
+            let digest = Digest::hash_bytes(format!("{namespace}/{name} {version}").as_bytes());
             let text = preparation(&namespace, &name, version, digest, parent);
-            put(format!("{namespace}/{name}/{}.yaml", digest.short()), text);
+            put(format!("{namespace}/{name}/{}.yaml", digest.format_short()), text);
             parent = Some(digest);
         }
     }
@@ -81,7 +81,7 @@ fn preparation(
     digest: Digest,
     parent: Option<Digest>,
 ) -> String {
-    let base = Digest::of(format!("base {name} {version}").as_bytes());
+    let base = Digest::hash_bytes(format!("base {name} {version}").as_bytes());
     let parent = parent.map_or_else(String::new, |parent| format!("  parentDigest: {parent}\n"));
     format!(
         "apiVersion: delivery.kokumi.dev/v1alpha1\nkind: Preparation\nmetadata:\n  name: {name}-{short}\n  namespace: {namespace}\n  creationTimestamp: \"2026-01-{version:02}T08:00:00Z\"\n\
@@ -89,7 +89,7 @@ fn preparation(
          \x20 renderer:\n    version: 0.6.1\n    digest: {base}\n    renderType: Manifest\n  configHash: {base}\n\
          \x20 artifact:\n    ociRef: oci://registry.fleet.example:5000/{namespace}/{name}@{digest}\n    digest: {digest}\n    signed: true\n{parent}\
          \x20 commitMessage: Version {version} of {name}\n  gitSource:\n    repo: https://git.fleet.example/{name}.git\n    commitHash: {commit}\n    tag: v{version}.0.0\n",
-        short = digest.short(),
-        commit = &base.hex()[..40],
+        short = digest.format_short(),
+        commit = &base.format_hex()[..40],
     )
 }

@@ -3,11 +3,11 @@
 use crate::objects::{Shape, write};
 use crate::setup::setup;
 use expedite::commit::identity::Given;
-use expedite::commit::{self, Identity, Outcome, Proposal};
+use expedite::commit::{self, Identity, Proposal, WriteOutcome};
 use expedite::evidence::keys::KeyRing;
 use expedite::evidence::registry::Registries;
-use expedite::git::{self, Environment, Repository, Target};
-use expedite::load::folder::Folder;
+use expedite::git::{self, Environment, Repository, RepositoryTarget};
+use expedite::load::folder::DiskFolder;
 use expedite::load::{self, Input};
 use expedite::model::evidence::{
     ArtifactFacts, ArtifactProof, Ask, Claim, Evidence, Facts, Proof, ProvenanceProof,
@@ -15,7 +15,7 @@ use expedite::model::evidence::{
 use expedite::model::id::Digest;
 use expedite::model::plan::Decision;
 use expedite::model::time::{Span, Time};
-use expedite::policy::decide::{self, Options};
+use expedite::policy::decide::{self, PlanOptions};
 use expedite::policy::gates::{self, Context};
 use expedite::policy::resolve;
 use expedite::run::{Setup, Writing};
@@ -54,8 +54,12 @@ impl Fleet {
     }
 
     fn open(&self) -> Repository {
-        let options = git::Options { create: true, branch: Some(BRANCH.into()), ..git::Options::default() };
-        Repository::open(&Target::Path(self.deployed()), options).unwrap()
+        let options = git::RepositoryOptions {
+            create: true,
+            branch: Some(BRANCH.into()),
+            ..git::RepositoryOptions::default()
+        };
+        Repository::open_target(&RepositoryTarget::Path(self.deployed()), options).unwrap()
     }
 
     /// Promotes every Order into an empty repository.
@@ -86,36 +90,36 @@ impl Fleet {
             clock = Instant::now();
         };
         let repository = self.open();
-        let snapshot = repository.snapshot(BRANCH).unwrap();
-        let gitops = load::gitops(&snapshot, snapshot.head.clone());
+        let snapshot = repository.read_snapshot(BRANCH).unwrap();
+        let gitops = load::read_gitops(&snapshot, snapshot.head.clone());
         lap("load: repository");
-        let objects = Folder::new("objects", self.folder.path().join("objects"));
+        let objects = DiskFolder::new("objects", self.folder.path().join("objects"));
         let input =
             Input { name: "path:objects".into(), files: &objects, kinds: None, namespaces: None, skip: &[] };
-        let world = load::world(&[input], None);
+        let world = load::read_world(&[input], None);
         assert_eq!(world.problems, []);
         lap("load: objects");
-        let cases = resolve::cases(&world, &gitops, "argocd");
+        let cases = resolve::resolve_cases(&world, &gitops, "argocd");
         lap("resolve");
-        let ring = KeyRing::read(&world.kitchen.as_ref().unwrap().object.spec);
+        let ring = KeyRing::from_kitchen(&world.kitchen.as_ref().unwrap().object.spec);
         let kitchen = world.kitchen.as_ref().map(|k| &k.object.spec);
         let context = Context { trust: ring.state().fingerprint, ..Context::new(now(), kitchen) };
-        let asks = gates::asks(&cases, &context);
+        let asks = gates::collect_asks(&cases, &context);
         lap("gates: what to ask");
         let facts = proven(&asks, &ring);
         lap("(evidence is handed in)");
-        let plan = decide::plan(&cases, &facts, &world, &gitops, &context, &Options::default());
+        let plan = decide::decide_plan(&cases, &facts, &world, &gitops, &context, &PlanOptions::default());
         lap("gates and decide");
-        let rendered = render::files(&plan, &gitops, "argocd");
+        let rendered = render::render_files(&plan, &gitops, "argocd");
         assert_eq!(rendered.failures, []);
         lap("render");
         let identity =
             Identity::resolve(&Given::default(), &Environment::default(), &Given::default(), &repository);
         let proposal = Proposal { message: "Promote the fleet", identity: &identity, at: now() };
-        let outcome = commit::write(&repository, &snapshot, &rendered.changes, proposal).unwrap();
+        let outcome = commit::write_changes(&repository, &snapshot, &rendered.changes, proposal).unwrap();
         lap("commit");
         let promoted = plan.rows.iter().filter(|r| matches!(r.decision, Decision::Promote(_))).count();
-        (times, promoted, matches!(outcome, Outcome::Pushed(_)))
+        (times, promoted, matches!(outcome, WriteOutcome::Pushed(_)))
     }
 
     /// The same idle run through [`run::run`], which is what the verb calls.
@@ -128,11 +132,12 @@ impl Fleet {
             Identity::resolve(&Given::default(), &Environment::default(), &Given::default(), &repository);
         let setup = Setup {
             // The look at what is deployed that is due once a day asks a registry.
-            rescan: Span::of_seconds(3_000_000_000),
+            rescan: Span::from_seconds(3_000_000_000),
             ..setup(&repository, &registries, &runtime, self.folder.path(), now())
         };
         let writing = Writing { identity: &identity, tries: 1, check: false, tellers: Vec::new() };
-        let ran = run::run(&setup, &writing, &mut |_| {}).unwrap_or_else(|(failure, _)| panic!("{failure}"));
+        let ran = run::perform_run(&setup, &writing, &mut |_| {})
+            .unwrap_or_else(|(failure, _)| panic!("{failure}"));
         assert_eq!(ran.commit, None, "nothing is left to do");
         start.elapsed()
     }
@@ -144,7 +149,7 @@ fn proven(asks: &[Ask], ring: &KeyRing) -> Facts {
     let mut facts = Facts { keys: ring.state().clone(), ..Facts::default() };
     for ask in asks {
         let proof = Proof {
-            key: key.any_name().to_owned(),
+            key: key.pick_name().to_owned(),
             fingerprint: String::new(),
             digest: ask.artifact.digest,
             blob: ask.artifact.digest,
@@ -158,7 +163,7 @@ fn proven(asks: &[Ask], ring: &KeyRing) -> Facts {
                     found.artifact = Some(Evidence::Proven(ArtifactProof {
                         media_type: "application/vnd.oci.image.manifest.v1+json".into(),
                         size: 600,
-                        layer: Digest::of(b"layer"),
+                        layer: Digest::hash_bytes(b"layer"),
                         layer_media_type: "application/vnd.oci.image.layer.v1.tar+gzip".into(),
                     }));
                 }

@@ -1,7 +1,7 @@
 //! Attaching bundles to artifacts as OCI referrers, once however often it is asked.
 
-use crate::attest::record::artifact_type;
-use crate::error::{Failure, Kind};
+use crate::attest::record::choose_artifact_type;
+use crate::error::{Failure, FailureKind};
 use crate::evidence::answer::{Answer, Descriptor, Reference};
 use crate::evidence::artifact;
 use crate::evidence::envelope::{self, BUNDLE};
@@ -32,7 +32,7 @@ const RECORD_CAP: u64 = 8 << 20;
 
 /// The manifest that a referrer points to: media type, digest and size as they are in the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Subject {
+pub struct ReferrerSubject {
     /// Its media type.
     pub media_type: String,
     /// Its digest.
@@ -61,23 +61,23 @@ impl Attachment {
     ///
     /// # Errors
     /// Input: it is no bundle with a statement, or the statement is about something else than `subject`.
-    pub fn of(bundle: &[u8], subject: &Subject) -> Result<Self, Failure> {
-        let wrong = |why: String| Failure::input("record-bundle", why).of("the record's bundle");
+    pub fn wrap_bundle(bundle: &[u8], subject: &ReferrerSubject) -> Result<Self, Failure> {
+        let wrong = |why: String| Failure::new_input("record-bundle", why).with_object("the record's bundle");
         // Whether a trusted key signed it does not matter here, only what it is about.
         let no_keys = KeyRing::default();
         let payload = envelope::open_bundle(bundle, &no_keys).map_err(wrong)?.payload;
         let parsed = statement::parse(&payload, &subject.digest).map_err(wrong)?;
         parsed.about.clone().map_err(wrong)?;
-        let predicate = parsed.object().map_err(wrong)?;
+        let predicate = parsed.parse_object().map_err(wrong)?;
         let mut annotations =
             vec![(CONTENT, "dsse-envelope".to_owned()), (PREDICATE_TYPE, parsed.predicate_type.clone())];
-        if let Some(time) = statement::time_of(&predicate) {
+        if let Some(time) = statement::find_time(&predicate) {
             annotations.push((CREATED, time.to_string()));
         }
-        let artifact_type = artifact_type(&parsed.predicate_type);
+        let artifact_type = choose_artifact_type(&parsed.predicate_type);
         let mut layer = json!({
             "mediaType": BUNDLE,
-            "digest": Digest::of(bundle).to_string(),
+            "digest": Digest::hash_bytes(bundle).to_string(),
             "size": bundle.len(),
         });
         if bundle.len() < EMBED {
@@ -89,7 +89,7 @@ impl Attachment {
             "schemaVersion": 2,
             "mediaType": MANIFEST,
             "artifactType": artifact_type,
-            "config": {"mediaType": EMPTY_TYPE, "digest": Digest::of(EMPTY).to_string(), "size": EMPTY.len()},
+            "config": {"mediaType": EMPTY_TYPE, "digest": Digest::hash_bytes(EMPTY).to_string(), "size": EMPTY.len()},
             "layers": [layer],
             "subject": {
                 "mediaType": subject.media_type, "digest": subject.digest.to_string(), "size": subject.size,
@@ -99,7 +99,7 @@ impl Attachment {
         .to_string()
         .into_bytes();
         Ok(Self {
-            digest: Digest::of(&manifest),
+            digest: Digest::hash_bytes(&manifest),
             manifest,
             artifact_type,
             annotations,
@@ -135,7 +135,7 @@ impl Attached {
 /// # Errors
 /// Unread: the artifact is gone, or the registry did not take the record or does not list it. Input: the bundle
 /// is not about the artifact.
-pub async fn attach(
+pub async fn attach_record(
     writer: &Writer,
     registries: &Registries,
     artifact: &Artifact,
@@ -143,14 +143,14 @@ pub async fn attach(
     key: &PublicKey,
 ) -> Result<Attached, Failure> {
     let failed = |code: &'static str, why: String| {
-        Failure::new(Kind::Unread, code, why)
-            .of(format!("record for {artifact}"))
-            .hint("it is kept in the repository; the next run tries again")
+        Failure::new(FailureKind::Unread, code, why)
+            .with_object(format!("record for {artifact}"))
+            .with_hint("it is kept in the repository; the next run tries again")
     };
     let unread = |u: &Unread| failed("record-not-attached", format!("{}: {}", u.request, u.why));
     let reference = Reference::Digest(artifact.digest);
-    let subject = match registries.manifest(&artifact.repository, &reference).await {
-        Answer::Found(manifest) => Subject {
+    let subject = match registries.fetch_manifest(&artifact.repository, &reference).await {
+        Answer::Found(manifest) => ReferrerSubject {
             media_type: manifest.media_type,
             digest: manifest.digest,
             size: manifest.bytes.len() as u64,
@@ -160,44 +160,51 @@ pub async fn attach(
         }
         Answer::Unread(why) => return Err(unread(&why)),
     };
-    let attachment = Attachment::of(bundle, &subject)?;
-    if let Some(digest) = equal(registries, artifact, bundle, &attachment, key).await {
+    let attachment = Attachment::wrap_bundle(bundle, &subject)?;
+    if let Some(digest) = find_equal(registries, artifact, bundle, &attachment, key).await {
         return Ok(Attached::Already(digest));
     }
-    let blobs: Vec<_> = attachment.blobs.iter().map(|b| (Digest::of(b), Bytes::copy_from_slice(b))).collect();
+    let blobs: Vec<_> =
+        attachment.blobs.iter().map(|b| (Digest::hash_bytes(b), Bytes::copy_from_slice(b))).collect();
     let written = writer
-        .attach(&artifact.repository, &artifact.digest, &attachment.manifest, &attachment.digest, &blobs)
+        .attach_record(
+            &artifact.repository,
+            &artifact.digest,
+            &attachment.manifest,
+            &attachment.digest,
+            &blobs,
+        )
         .await;
     match written {
-        Ok(registry::Attached::New) => Ok(Attached::New(attachment.digest)),
-        Ok(registry::Attached::Already) => Ok(Attached::Already(attachment.digest)),
+        Ok(registry::AttachOutcome::New) => Ok(Attached::New(attachment.digest)),
+        Ok(registry::AttachOutcome::Already) => Ok(Attached::Already(attachment.digest)),
         Err(AttachError::SubjectGone(_)) => {
             Err(failed("artifact-gone", "the artifact is not in the registry any more".into()))
         }
         Err(AttachError::Failed(why)) => Err(unread(&why)),
-        Err(why @ AttachError::ReadOnly(_)) => Err(Failure::input("registry-read-only", why.to_string())
-            .of(format!("record for {artifact}"))
-            .hint("take readOnly out of the registry's settings to have it attached")),
+        Err(why @ AttachError::ReadOnly(_)) => Err(Failure::new_input("registry-read-only", why.to_string())
+            .with_object(format!("record for {artifact}"))
+            .with_hint("take readOnly out of the registry's settings to have it attached")),
         Err(
             why
             @ (AttachError::NotListed(_) | AttachError::NotAnIndex { .. } | AttachError::Contended { .. }),
         ) => Err(failed("record-not-listed", why.to_string())),
         Err(why @ AttachError::Inconsistent(_)) => {
-            Err(Failure::new(Kind::Internal, "record-manifest", why.to_string()))
+            Err(Failure::new(FailureKind::Internal, "record-manifest", why.to_string()))
         }
     }
 }
 
 /// An attached record that is equal to this one. Hints choose what is read; what cannot be read is not equal,
 /// and then at worst a second copy is attached.
-async fn equal(
+async fn find_equal(
     registries: &Registries,
     artifact: &Artifact,
     bundle: &[u8],
     ours: &Attachment,
     key: &PublicKey,
 ) -> Option<Digest> {
-    let listed = registries.referrers(&artifact.repository, &artifact.digest).await;
+    let listed = registries.fetch_referrers(&artifact.repository, &artifact.digest).await;
     let mut likely: Vec<&Descriptor> = listed.entries.iter().map(|(_, d)| d).collect();
     if likely.iter().any(|d| d.digest == ours.digest) {
         // A registry's cleanup takes manifests without a tag and leaves the list that names them.
@@ -210,16 +217,17 @@ async fn equal(
         may(PREDICATE_TYPE) && may(CREATED)
     });
     likely.sort_by_key(|d| d.digest);
-    let payload = envelope::signed_payload(bundle, key)?;
+    let payload = envelope::read_signed_payload(bundle, key)?;
     for descriptor in likely {
         let reference = Reference::Digest(descriptor.digest);
-        let Answer::Found(manifest) = registries.manifest(&artifact.repository, &reference).await else {
+        let Answer::Found(manifest) = registries.fetch_manifest(&artifact.repository, &reference).await
+        else {
             continue;
         };
-        let Some(layer) = artifact::only_bundle(&manifest) else { continue };
-        let read = registries.blob(&artifact.repository, &layer, RECORD_CAP).await;
+        let Some(layer) = artifact::find_only_bundle(&manifest) else { continue };
+        let read = registries.fetch_blob(&artifact.repository, &layer, RECORD_CAP).await;
         if let Answer::Found(bytes) = read
-            && envelope::signed_payload(&bytes, key).is_some_and(|p| p == payload)
+            && envelope::read_signed_payload(&bytes, key).is_some_and(|p| p == payload)
         {
             return Some(descriptor.digest);
         }

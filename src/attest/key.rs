@@ -1,6 +1,6 @@
 //! The job's signing key: a file that cosign made, a PKCS#8 PEM, or a command in front of a KMS or HSM.
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use crate::evidence::envelope::decode_base64;
 use crate::evidence::keys::PublicKey;
 use crate::program::{self, Bounds};
@@ -17,7 +17,7 @@ const COMMAND_TIME: Duration = Duration::from_secs(60);
 const COMMAND_ANSWER: usize = 64 << 10;
 
 /// Something that signs records. Its Debug shows the public key's fingerprint only.
-pub struct Signer {
+pub struct RecordSigner {
     public: PublicKey,
     with: With,
 }
@@ -34,7 +34,7 @@ struct CommandLine {
     time: Duration,
 }
 
-impl fmt::Debug for Signer {
+impl fmt::Debug for RecordSigner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let with = match &self.with {
             With::P256(_) => "P-256 ***",
@@ -45,11 +45,11 @@ impl fmt::Debug for Signer {
     }
 }
 
-fn wrong(why: impl Into<String>) -> Failure {
-    Failure::input("signing-key", why).of("the signing key")
+fn make_key_failure(why: impl Into<String>) -> Failure {
+    Failure::new_input("signing-key", why).with_object("the signing key")
 }
 
-impl Signer {
+impl RecordSigner {
     /// Reads a key file: cosign's encrypted private key (`password` is COSIGN_PASSWORD), or a PKCS#8 PEM; ECDSA
     /// P-256 or Ed25519.
     ///
@@ -59,35 +59,39 @@ impl Signer {
         let label = pem
             .lines()
             .find_map(|l| l.trim().strip_prefix("-----BEGIN ")?.strip_suffix("-----"))
-            .ok_or_else(|| wrong("it is no PEM file"))?;
+            .ok_or_else(|| make_key_failure("it is no PEM file"))?;
         match label {
             "ENCRYPTED COSIGN PRIVATE KEY" | "ENCRYPTED SIGSTORE PRIVATE KEY" => {
                 let pair =
                     SigStoreKeyPair::from_encrypted_pem(pem.as_bytes(), password.unwrap_or("").as_bytes());
                 let der = pair.and_then(|p| p.private_key_to_der()).map_err(|_| match password {
-                    Some(_) => wrong("COSIGN_PASSWORD does not decrypt it, or it is damaged"),
-                    None => wrong("it is encrypted and COSIGN_PASSWORD is not set"),
+                    Some(_) => make_key_failure("COSIGN_PASSWORD does not decrypt it, or it is damaged"),
+                    None => make_key_failure("it is encrypted and COSIGN_PASSWORD is not set"),
                 })?;
                 Self::from_pkcs8(&der)
             }
             "PRIVATE KEY" => {
                 let (_, der) = p256::pkcs8::SecretDocument::from_pem(pem)
-                    .map_err(|_| wrong("its PRIVATE KEY block does not parse"))?;
+                    .map_err(|_| make_key_failure("its PRIVATE KEY block does not parse"))?;
                 Self::from_pkcs8(der.as_bytes())
             }
-            "ENCRYPTED PRIVATE KEY" => Err(wrong("it is an encrypted PKCS#8 file, which is not read")
-                .hint("cosign import-key-pair --key FILE turns it into one that is")),
-            "EC PRIVATE KEY" => Err(wrong("it is a SEC1 file, which is not read")
-                .hint("openssl pkcs8 -topk8 -nocrypt -in FILE turns it into PKCS#8")),
-            other => {
-                Err(wrong(format!("its first block is {other:?}, which is no private key that is read")))
+            "ENCRYPTED PRIVATE KEY" => {
+                Err(make_key_failure("it is an encrypted PKCS#8 file, which is not read")
+                    .with_hint("cosign import-key-pair --key FILE turns it into one that is"))
             }
+            "EC PRIVATE KEY" => Err(make_key_failure("it is a SEC1 file, which is not read")
+                .with_hint("openssl pkcs8 -topk8 -nocrypt -in FILE turns it into PKCS#8")),
+            other => Err(make_key_failure(format!(
+                "its first block is {other:?}, which is no private key that is read"
+            ))),
         }
     }
 
     fn from_pkcs8(der: &[u8]) -> Result<Self, Failure> {
         let public = |spki: Result<p256::pkcs8::Document, p256::pkcs8::spki::Error>| {
-            spki.map_err(|e| e.to_string()).and_then(|d| PublicKey::from_spki(d.as_bytes())).map_err(wrong)
+            spki.map_err(|e| e.to_string())
+                .and_then(|d| PublicKey::from_spki(d.as_bytes()))
+                .map_err(make_key_failure)
         };
         if let Ok(key) = p256::ecdsa::SigningKey::from_pkcs8_der(der) {
             let public = public(key.verifying_key().to_public_key_der())?;
@@ -97,8 +101,8 @@ impl Signer {
             let public = public(key.verifying_key().to_public_key_der())?;
             return Ok(Self { public, with: With::Ed25519(Box::new(key)) });
         }
-        Err(wrong("it is neither ECDSA P-256 nor Ed25519")
-            .hint("records are signed with one of these, or by a command: --signer COMMAND"))
+        Err(make_key_failure("it is neither ECDSA P-256 nor Ed25519")
+            .with_hint("records are signed with one of these, or by a command: --signer COMMAND"))
     }
 
     /// A command that signs. Its line is split at blanks, without a shell. `COMMAND public-key` prints the
@@ -114,13 +118,13 @@ impl Signer {
     fn from_command_within(line: &str, time: Duration) -> Result<Self, Failure> {
         let words: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
         let command = CommandLine { words, time };
-        let pem = command.run("public-key", &[])?;
+        let pem = command.run_verb("public-key", &[])?;
         let pem = String::from_utf8_lossy(&pem);
         let mut keys = PublicKey::from_pem(&pem)
-            .map_err(|why| wrong(format!("`{line} public-key` prints no public key: {why}")))?;
+            .map_err(|why| make_key_failure(format!("`{line} public-key` prints no public key: {why}")))?;
         match (keys.pop(), keys.is_empty()) {
             (Some(public), true) => Ok(Self { public, with: With::Command(command) }),
-            _ => Err(wrong(format!("`{line} public-key` prints more than one key"))),
+            _ => Err(make_key_failure(format!("`{line} public-key` prints more than one key"))),
         }
     }
 
@@ -142,29 +146,30 @@ impl Signer {
             }
             With::Ed25519(key) => key.sign(message).to_bytes().to_vec(),
             With::Command(command) => {
-                let answer = command.run("sign", message)?;
-                if self.public.verifies(message, &answer) {
+                let answer = command.run_verb("sign", message)?;
+                if self.public.has_signed(message, &answer) {
                     return Ok(answer);
                 }
                 let text = String::from_utf8_lossy(&answer);
                 decode_base64(text.trim()).ok_or_else(|| {
-                    wrong("what the signer command printed is no signature by its public key")
+                    make_key_failure("what the signer command printed is no signature by its public key")
                 })?
             }
         };
-        if self.public.verifies(message, &signature) {
+        if self.public.has_signed(message, &signature) {
             Ok(signature)
         } else {
-            Err(wrong("what was signed does not verify with the public key"))
+            Err(make_key_failure("what was signed does not verify with the public key"))
         }
     }
 }
 
 impl CommandLine {
-    fn run(&self, verb: &str, input: &[u8]) -> Result<Vec<u8>, Failure> {
+    fn run_verb(&self, verb: &str, input: &[u8]) -> Result<Vec<u8>, Failure> {
         let line = format!("{} {verb}", self.words.join(" "));
         let failed = |why: String| {
-            Failure::new(Kind::Input, "signer-command", why).of(format!("signer command `{line}`"))
+            Failure::new(FailureKind::Input, "signer-command", why)
+                .with_object(format!("signer command `{line}`"))
         };
         let [program, arguments @ ..] = self.words.as_slice() else {
             return Err(failed("it is empty".into()));
@@ -173,7 +178,8 @@ impl CommandLine {
         // What it says is for the person or the log that started us.
         command.args(arguments).arg(verb).stderr(Stdio::inherit());
         let bounds = Bounds { time: self.time, output: COMMAND_ANSWER };
-        let ended = program::run(command, input, bounds).map_err(|fault| failed(fault.to_string()))?;
+        let ended =
+            program::run_program(command, input, bounds).map_err(|fault| failed(fault.to_string()))?;
         if !ended.status.success() {
             return Err(failed(format!("it ended with {}", ended.status)));
         }

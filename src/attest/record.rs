@@ -11,7 +11,7 @@ use crate::model::order::{ApprovalPolicy, Mode};
 use crate::model::reason::{Ended, Vote};
 use crate::model::serving::{RequestedBy, VoteStatus};
 use crate::model::time::Time;
-use crate::model::verdict::{EvidenceRef, Outcome, Verdict};
+use crate::model::verdict::{EvidenceRef, GateOutcome, Verdict};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -22,9 +22,9 @@ pub use crate::evidence::judge::{DEPLOYMENT, PROMOTION};
 #[derive(Debug, Clone, PartialEq)]
 pub enum Record {
     /// A seal of votes.
-    Approvals(Approvals),
+    Approvals(ApprovalsPredicate),
     /// A promotion that is in git.
-    Promotion(Promotion),
+    Promotion(PromotionPredicate),
     /// A deployment that was seen healthy.
     Deployment(Deployment),
 }
@@ -32,7 +32,7 @@ pub enum Record {
 /// The predicate of a seal. Its members are those that Kokumi's controllers write.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Approvals {
+pub struct ApprovalsPredicate {
     /// The Order's bare name; its namespace is the Preparation's.
     pub order: OrderName,
     /// What was approved.
@@ -121,7 +121,7 @@ impl From<&VoteStatus> for Submission {
 /// The predicate of a promotion record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Promotion {
+pub struct PromotionPredicate {
     /// The Order.
     pub order: NamedOrder,
     /// Where.
@@ -144,7 +144,7 @@ pub struct Promotion {
     /// Who asked.
     pub requested_by: RequestedBy,
     /// What every gate said, with the parameters to judge it again by.
-    pub gates: Vec<Gate>,
+    pub gates: Vec<GateRecord>,
     /// Where it went.
     pub clusters: Vec<PromotedCluster>,
     /// Who decided.
@@ -193,7 +193,7 @@ pub struct Previous {
 
 /// What one gate said.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Gate {
+pub struct GateRecord {
     /// Its name.
     pub name: String,
     /// `Passed`, `Waiting` or `Failed`.
@@ -206,12 +206,12 @@ pub struct Gate {
     pub evidence: Vec<EvidenceRef>,
 }
 
-impl From<&Verdict> for Gate {
+impl From<&Verdict> for GateRecord {
     fn from(verdict: &Verdict) -> Self {
         let word = match &verdict.outcome {
-            Outcome::Passed => "Passed",
-            Outcome::Waiting(_) => "Waiting",
-            Outcome::Failed => "Failed",
+            GateOutcome::Passed => "Passed",
+            GateOutcome::Waiting(_) => "Waiting",
+            GateOutcome::Failed => "Failed",
         };
         Self {
             name: verdict.gate.as_str().into(),
@@ -256,7 +256,7 @@ pub struct Promoter {
 impl Promoter {
     /// This build.
     #[must_use]
-    pub fn this() -> Self {
+    pub fn from_this_build() -> Self {
         Self { version: env!("CARGO_PKG_VERSION").into() }
     }
 }
@@ -322,7 +322,7 @@ impl Record {
     ///
     /// # Errors
     /// None for these types; serialisation is asked all the same.
-    pub fn statement(&self, artifact: &Artifact) -> Result<Vec<u8>, serde_json::Error> {
+    pub fn build_statement(&self, artifact: &Artifact) -> Result<Vec<u8>, serde_json::Error> {
         let mut predicate = match self {
             Self::Approvals(body) => serde_json::to_value(body)?,
             Self::Promotion(body) => serde_json::to_value(body)?,
@@ -331,19 +331,19 @@ impl Record {
         predicate.sort_all_objects();
         serde_json::to_vec(&json!({
             "_type": STATEMENT_V1,
-            "subject": [{"name": artifact.oci_ref(), "digest": {"sha256": artifact.digest.hex()}}],
+            "subject": [{"name": artifact.format_oci_ref(), "digest": {"sha256": artifact.digest.format_hex()}}],
             "predicateType": self.predicate_type(),
             "predicate": predicate,
         }))
     }
 }
 
-/// What the statement of a record is of (as [`Record::statement`] names it), and its predicate type. Whether it
+/// What the statement of a record is of (as [`Record::build_statement`] names it), and its predicate type. Whether it
 /// is signed is told elsewhere.
 ///
 /// # Errors
 /// It is no statement over one pinned artifact.
-pub fn subject(payload: &[u8]) -> Result<(Artifact, String), String> {
+pub fn parse_subject(payload: &[u8]) -> Result<(Artifact, String), String> {
     #[derive(Deserialize)]
     struct Statement {
         subject: Vec<Subject>,
@@ -363,7 +363,7 @@ pub fn subject(payload: &[u8]) -> Result<(Artifact, String), String> {
         serde_json::from_slice(payload).map_err(|e| format!("it is no statement over an artifact: {e}"))?;
     let [subject] = &statement.subject[..] else { return Err("it is not over one artifact".into()) };
     let artifact = Artifact::parse(&subject.name).map_err(|e| e.to_string())?;
-    if artifact.digest.hex() != subject.digest.sha256 {
+    if artifact.digest.format_hex() != subject.digest.sha256 {
         return Err("its subject's name and digest do not agree".into());
     }
     Ok((artifact, statement.predicate_type))
@@ -371,7 +371,7 @@ pub fn subject(payload: &[u8]) -> Result<(Artifact, String), String> {
 
 /// The artifact type under which records of a predicate type are attached; the bundle's own for others.
 #[must_use]
-pub fn artifact_type(predicate_type: &str) -> &'static str {
+pub fn choose_artifact_type(predicate_type: &str) -> &'static str {
     match predicate_type {
         APPROVAL => "application/vnd.kokumi.approvals.v1+json",
         PROMOTION => "application/vnd.kokumi.promotion.v1+json",

@@ -1,9 +1,9 @@
 //! From a record to the bundle that is committed and attached: sigstore bundle v0.3 with a DSSE envelope.
 
-use crate::attest::key::Signer;
+use crate::attest::key::RecordSigner;
 use crate::attest::record::Record;
-use crate::error::{Failure, Kind};
-use crate::evidence::envelope::{BUNDLE, IN_TOTO, pae};
+use crate::error::{Failure, FailureKind};
+use crate::evidence::envelope::{BUNDLE, IN_TOTO, encode_pae};
 use crate::model::id::{Artifact, Digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 /// A signed record, ready to be committed and attached.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Signed {
+pub struct SignedRecord {
     /// The bundle's bytes: what `records/<namespace>/<order>/<sha256>.json` holds.
     pub bundle: Vec<u8>,
     /// SHA-256 of the bundle: its name.
@@ -20,34 +20,34 @@ pub struct Signed {
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Bundle<'a> {
+struct WrittenBundle<'a> {
     media_type: &'a str,
-    verification_material: Material<'a>,
-    dsse_envelope: Envelope<'a>,
+    verification_material: WrittenMaterial<'a>,
+    dsse_envelope: WrittenEnvelope<'a>,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Material<'a> {
-    public_key: KeyHint<'a>,
+struct WrittenMaterial<'a> {
+    public_key: WrittenKeyHint<'a>,
 }
 
 #[derive(Serialize)]
-struct KeyHint<'a> {
+struct WrittenKeyHint<'a> {
     hint: &'a str,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Envelope<'a> {
+struct WrittenEnvelope<'a> {
     payload: String,
     payload_type: &'a str,
-    signatures: [Signature; 1],
+    signatures: [WrittenSignature; 1],
 }
 
 /// Without a keyid: cosign refuses bundles that have one.
 #[derive(Serialize)]
-struct Signature {
+struct WrittenSignature {
     sig: String,
 }
 
@@ -56,19 +56,25 @@ struct Signature {
 ///
 /// # Errors
 /// The signer command fails, or what it answers is no signature by its own key.
-pub fn sign(record: &Record, artifact: &Artifact, signer: &Signer) -> Result<Signed, Failure> {
-    let internal = |e: serde_json::Error| Failure::new(Kind::Internal, "record-json", e.to_string());
-    let payload = record.statement(artifact).map_err(internal)?;
-    let signature = signer.sign(&pae(IN_TOTO, &payload))?;
-    let bundle = Bundle {
+pub fn sign_record(
+    record: &Record,
+    artifact: &Artifact,
+    signer: &RecordSigner,
+) -> Result<SignedRecord, Failure> {
+    let internal = |e: serde_json::Error| Failure::new(FailureKind::Internal, "record-json", e.to_string());
+    let payload = record.build_statement(artifact).map_err(internal)?;
+    let signature = signer.sign(&encode_pae(IN_TOTO, &payload))?;
+    let bundle = WrittenBundle {
         media_type: BUNDLE,
-        verification_material: Material { public_key: KeyHint { hint: signer.public_key().fingerprint() } },
-        dsse_envelope: Envelope {
+        verification_material: WrittenMaterial {
+            public_key: WrittenKeyHint { hint: signer.public_key().fingerprint() },
+        },
+        dsse_envelope: WrittenEnvelope {
             payload: STANDARD.encode(payload),
             payload_type: IN_TOTO,
-            signatures: [Signature { sig: STANDARD.encode(signature) }],
+            signatures: [WrittenSignature { sig: STANDARD.encode(signature) }],
         },
     };
     let bundle = serde_json::to_vec(&bundle).map_err(internal)?;
-    Ok(Signed { digest: Digest::of(&bundle), bundle })
+    Ok(SignedRecord { digest: Digest::hash_bytes(&bundle), bundle })
 }

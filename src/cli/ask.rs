@@ -1,6 +1,6 @@
 //! What people ask for: promotions, and votes on them.
 
-use super::value::{OrderArg, preparation_arg};
+use super::value::{OrderArg, parse_preparation_arg};
 use crate::model::id::{EnvironmentName, PreparationName};
 use clap::Args;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ pub struct Promote {
     #[arg(value_name = "ORDER", value_parser = OrderArg::parse)]
     pub order: OrderArg,
     /// The Preparation
-    #[arg(value_name = "PREPARATION", value_parser = preparation_arg)]
+    #[arg(value_name = "PREPARATION", value_parser = parse_preparation_arg)]
     pub preparation: PreparationName,
     /// Where it is written
     #[command(flatten)]
@@ -45,7 +45,7 @@ pub struct Rollback {
     #[arg(value_name = "ORDER", value_parser = OrderArg::parse)]
     pub order: Option<OrderArg>,
     /// To this Preparation [default: the newest other one that was healthy here]
-    #[arg(value_name = "PREPARATION", value_parser = preparation_arg)]
+    #[arg(value_name = "PREPARATION", value_parser = parse_preparation_arg)]
     pub preparation: Option<PreparationName>,
     /// Every Order of this Environment
     #[arg(long, value_name = "NAME", value_parser = EnvironmentName::parse, conflicts_with = "order")]
@@ -62,7 +62,7 @@ pub struct Approve {
     #[arg(value_name = "ORDER", value_parser = OrderArg::parse)]
     pub order: OrderArg,
     /// The Preparation [default: what could be promoted, else the newest]
-    #[arg(value_name = "PREPARATION", value_parser = preparation_arg)]
+    #[arg(value_name = "PREPARATION", value_parser = parse_preparation_arg)]
     pub preparation: Option<PreparationName>,
     /// Vote against it: a veto
     #[arg(long)]

@@ -1,13 +1,13 @@
 //! What decides: a plan, a run, the files of one.
 
 use super::format::{PlanFormat, TableFormat};
-use super::value::Expected;
+use super::value::ExpectedPlan;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// `plan`.
 #[derive(Debug, Args)]
-pub struct Plan {
+pub struct PlanFlags {
     /// How it is printed
     #[arg(short, long, value_enum, default_value_t = PlanFormat::Table)]
     pub output: PlanFormat,
@@ -16,8 +16,8 @@ pub struct Plan {
     pub base: Option<String>,
     /// Exit with 5, and the difference, when this is no longer the plan of that fingerprint; `commented`: of the comment
     /// on the pull request, which then stays as it is
-    #[arg(long, value_name = "FINGERPRINT", value_parser = Expected::parse)]
-    pub expect: Option<Expected>,
+    #[arg(long, value_name = "FINGERPRINT", value_parser = ExpectedPlan::parse)]
+    pub expect: Option<ExpectedPlan>,
     /// In CI: keep one comment with the plan on the pull request (GITHUB_TOKEN, GITLAB_TOKEN or GITEA_TOKEN)
     #[arg(long, value_name = "FORGE", value_enum)]
     pub comment: Option<CommentOn>,
@@ -42,7 +42,7 @@ pub enum CommentOn {
 
 /// `run`.
 #[derive(Debug, Args)]
-pub struct Run {
+pub struct RunFlags {
     /// How it is printed
     #[arg(short, long, value_enum, default_value_t = TableFormat::Table)]
     pub output: TableFormat,
@@ -62,7 +62,7 @@ pub struct Run {
 
 /// `render`.
 #[derive(Debug, Args)]
-pub struct Render {
+pub struct RenderFlags {
     /// Folder to write; it must not exist, or be empty
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,

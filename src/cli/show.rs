@@ -1,14 +1,14 @@
 //! What is there, and why.
 
 use super::format::{ListFormat, TableFormat};
-use super::value::{OrderArg, preparation_arg};
+use super::value::{OrderArg, parse_preparation_arg};
 use crate::model::id::PreparationName;
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
 /// `snapshot`.
 #[derive(Debug, Args)]
-pub struct Snapshot {
+pub struct SnapshotFlags {
     /// Folder to write; it must not exist, or be empty
     #[arg(value_name = "DIR")]
     pub folder: PathBuf,
@@ -18,8 +18,8 @@ pub struct Snapshot {
 #[derive(Debug, Args)]
 pub struct Get {
     /// Of which kind
-    #[arg(value_name = "KIND", value_enum, default_value_t = Resource::Servings)]
-    pub resource: Resource,
+    #[arg(value_name = "KIND", value_enum, default_value_t = ResourceArg::Servings)]
+    pub resource: ResourceArg,
     /// Only this one: NAMESPACE/NAME, or NAME
     #[arg(value_name = "NAME", value_parser = OrderArg::parse)]
     pub name: Option<OrderArg>,
@@ -33,7 +33,7 @@ pub struct Get {
 
 /// What `get` prints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Resource {
+pub enum ResourceArg {
     /// What an application is and how it moves.
     #[value(aliases = ["order"])]
     Orders,
@@ -60,7 +60,7 @@ pub struct Explain {
 
 /// `open`.
 #[derive(Debug, Args)]
-pub struct Open {
+pub struct OpenFlags {
     /// As seen by this person: username or subject of a Kitchen approver [default: anybody]
     #[arg(long = "as", value_name = "USER")]
     pub viewer: Option<String>,
@@ -76,10 +76,10 @@ pub struct Diff {
     #[arg(value_name = "ORDER", value_parser = OrderArg::parse)]
     pub order: OrderArg,
     /// From this Preparation [default: what is deployed]
-    #[arg(value_name = "FROM", value_parser = preparation_arg)]
+    #[arg(value_name = "FROM", value_parser = parse_preparation_arg)]
     pub from_preparation: Option<PreparationName>,
     /// To this one [default: what could be promoted, else the newest]
-    #[arg(value_name = "TO", value_parser = preparation_arg)]
+    #[arg(value_name = "TO", value_parser = parse_preparation_arg)]
     pub to_preparation: Option<PreparationName>,
     /// Show known noise, too: labels and annotations that change with every rendering
     #[arg(long)]

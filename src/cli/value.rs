@@ -8,14 +8,14 @@ use std::fmt;
 
 /// The plan that somebody looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Expected {
+pub enum ExpectedPlan {
     /// Of this fingerprint.
     Plan(Fingerprint),
     /// The one in the comment on the pull request.
     Commented,
 }
 
-impl Expected {
+impl ExpectedPlan {
     /// Parses a fingerprint, or `commented`.
     ///
     /// # Errors
@@ -44,7 +44,7 @@ impl OrderArg {
     /// # Errors
     /// Quotes the text and says the rule.
     pub fn parse(text: &str) -> Result<Self, IdError> {
-        let text = without_kind(text);
+        let text = strip_kind(text);
         match text.split_once('/') {
             Some((namespace, name)) => {
                 Ok(Self { namespace: Some(Namespace::parse(namespace)?), name: OrderName::parse(name)? })
@@ -55,7 +55,7 @@ impl OrderArg {
 }
 
 /// What stands behind the kind that `-o name` writes. A namespace has no dot, so nothing is taken for two things.
-fn without_kind(text: &str) -> &str {
+fn strip_kind(text: &str) -> &str {
     let behind =
         |kind: &&str| text.strip_prefix(*kind)?.strip_prefix('.')?.strip_prefix(GROUP)?.strip_prefix('/');
     [names::ORDER, names::PREPARATION, names::SERVING].iter().find_map(behind).unwrap_or(text)
@@ -65,8 +65,8 @@ fn without_kind(text: &str) -> &str {
 ///
 /// # Errors
 /// Says the rule.
-pub(super) fn preparation_arg(text: &str) -> Result<PreparationName, IdError> {
-    PreparationName::parse(without_kind(text))
+pub(super) fn parse_preparation_arg(text: &str) -> Result<PreparationName, IdError> {
+    PreparationName::parse(strip_kind(text))
 }
 
 /// An artifact as a person names it: `[oci://]HOST/REPOSITORY`, then `:TAG`, `@sha256:…`, or both (the digest
@@ -208,7 +208,7 @@ mod tests {
         let shop = Namespace::parse("shop").unwrap();
         for kind in [names::ORDER, names::PREPARATION, names::SERVING] {
             let back = |asked: &[Namespace]| {
-                let line = names::line(kind, &shop, "a.b", asked);
+                let line = names::format_line(kind, &shop, "a.b", asked);
                 OrderArg::parse(line.trim_end()).unwrap().to_string()
             };
             assert_eq!((back(&[]), back(std::slice::from_ref(&shop))), ("shop/a.b".into(), "a.b".into()));
@@ -219,7 +219,7 @@ mod tests {
             "a namespace called order"
         );
         assert_eq!(OrderArg::parse("order.delivery.kokumi.dev").unwrap().namespace, None);
-        assert_eq!(preparation_arg("preparation.delivery.kokumi.dev/a-1").unwrap().as_str(), "a-1");
-        assert!(preparation_arg("preparation.delivery.kokumi.dev/shop/a-1").is_err());
+        assert_eq!(parse_preparation_arg("preparation.delivery.kokumi.dev/a-1").unwrap().as_str(), "a-1");
+        assert!(parse_preparation_arg("preparation.delivery.kokumi.dev/shop/a-1").is_err());
     }
 }

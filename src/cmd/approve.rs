@@ -2,18 +2,18 @@
 
 use crate::cli::{Approve, Common};
 use crate::cmd::setup::{self, Access, Opened, Outside};
-use crate::cmd::{diff, one};
-use crate::error::{At, Failure, Kind};
+use crate::cmd::{diff, wrap_failure};
+use crate::error::{At, Failure, FailureKind};
 use crate::git::Environment;
 use crate::model::approval::Ballot;
 use crate::model::id::Digest;
 use crate::model::kitchen::{ApprovalTrust, KitchenSpec};
 use crate::model::naming::API_VERSION;
 use crate::model::world::Origin;
-use crate::policy::decide::ballot::{self, Voter};
+use crate::policy::decide::ballot::{self, BallotVoter};
 use crate::policy::gates::{Context, ssh_vote};
 use crate::policy::resolve;
-use crate::program::{self, Bounds, Fault};
+use crate::program::{self, Bounds, ProgramFault};
 use crate::report::{Output, escape};
 use crate::run;
 use kube_yaml::emit;
@@ -36,35 +36,35 @@ const SIGNATURE: usize = 64 << 10;
 ///
 /// # Errors
 /// It is refused, the key does not sign, or the file cannot be written.
-pub fn run(
+pub fn run_approve(
     common: &Common,
     args: &Approve,
     outside: &Outside,
     output: &mut Output,
 ) -> Result<(), Vec<Failure>> {
     let opened = Opened::new(common, outside, Access::Read)?;
-    let setup = opened.setup(Access::Read, None);
-    let read = run::read(&setup, &mut |text| output.progress(text)).map_err(one)?;
-    let cases = resolve::cases(&read.world, &read.gitops, &setup.argocd_namespace);
-    let case = setup::case(&cases, &args.order, common).map_err(one)?;
+    let setup = opened.make_setup(Access::Read, None);
+    let read = run::read_inputs(&setup, &mut |text| output.show_progress(text)).map_err(wrap_failure)?;
+    let cases = resolve::resolve_cases(&read.world, &read.gitops, &setup.argocd_namespace);
+    let case = setup::find_case(&cases, &args.order, common).map_err(wrap_failure)?;
     let order = &case.order;
     let none = KitchenSpec::default();
     let kitchen = read.world.kitchen.as_ref().map_or(&none, |k| &k.object.spec);
     let context = Context::new(outside.clock, Some(kitchen));
-    let voter = voter(args, kitchen.approval_trust).map_err(one)?;
-    let vote =
-        ballot::vote(case, args.preparation.as_ref(), &voter, &kitchen.approvers, &context).map_err(one)?;
+    let voter = resolve_voter(args, kitchen.approval_trust).map_err(wrap_failure)?;
+    let vote = ballot::judge_vote(case, args.preparation.as_ref(), &voter, &kitchen.approvers, &context)
+        .map_err(wrap_failure)?;
     let decision = if args.reject { Ballot::Reject } else { Ballot::Approve };
 
     // Whole seconds, as Kubernetes stores them: what is signed is what is read back.
-    let submitted = outside.clock.floor();
+    let submitted = outside.clock.cut_to_second();
     let candidate = &vote.candidate;
-    let mut shown = format!("{} {order}\n", ballot::word(decision));
+    let mut shown = format!("{} {order}\n", ballot::format_ballot(decision));
     let mut line = |name: &str, text: String| {
-        shown.push_str(&format!("  {name:<12} {}\n", escape::line(&text)));
+        shown.push_str(&format!("  {name:<12} {}\n", escape::escape_line(&text)));
     };
     line("preparation", candidate.name.to_string());
-    line("artifact", candidate.artifact.oci_ref());
+    line("artifact", candidate.artifact.format_oci_ref());
     line("environment", case.place.as_ref().map_or("<none>".to_owned(), |p| p.name.to_string()));
     if let Some(message) = &candidate.commit_message {
         line("message", message.lines().next().unwrap_or("").to_owned());
@@ -78,36 +78,47 @@ pub fn run(
         "voter",
         format!("{} ({} at {})", vote.approver.username, vote.approver.subject, vote.approver.issuer),
     );
-    shown.lines().for_each(|line| output.note(line));
+    shown.lines().for_each(|line| output.write_note(line));
     let from = deployed.map(|d| (d.artifact.clone(), Some(d.target_namespace.clone())));
-    match diff::between(&setup, from, diff::place(candidate), false, false) {
-        Ok(text) => text.lines().for_each(|line| output.note(line)),
-        Err(failure) => output
-            .warning(&failure.hint("what is inside cannot be shown; the digest above is what you vote on")),
+    match diff::format_difference(&setup, from, diff::make_place(candidate), false, false) {
+        Ok(text) => text.lines().for_each(|line| output.write_note(line)),
+        Err(failure) => output.report_warning(
+            &failure.with_hint("what is inside cannot be shown; the digest above is what you vote on"),
+        ),
     }
 
-    let message =
-        ssh_vote::bytes(&order.namespace, &candidate.name, candidate.artifact.digest, decision, submitted);
+    let message = ssh_vote::build_vote_bytes(
+        &order.namespace,
+        &candidate.name,
+        candidate.artifact.digest,
+        decision,
+        submitted,
+    );
     let signature = match (&voter, &args.sign_key) {
-        (Voter::Key(key), Some(path)) => {
-            let signature = sign(path, &message, &opened.environment, PATIENCE).map_err(one)?;
-            ssh_vote::verify(&signature, &message, std::slice::from_ref(&**key)).map_err(|why| {
-                one(signing(path, format!("what ssh-keygen signed does not verify: {why}")))
-            })?;
+        (BallotVoter::Key(key), Some(path)) => {
+            let signature = sign_vote(path, &message, &opened.environment, PATIENCE).map_err(wrap_failure)?;
+            ssh_vote::verify_signature(&signature, &message, std::slice::from_ref(&**key)).map_err(
+                |why| {
+                    wrap_failure(make_signing_failure(
+                        path,
+                        format!("what ssh-keygen signed does not verify: {why}"),
+                    ))
+                },
+            )?;
             Some(signature)
         }
-        (Voter::Key(_) | Voter::Name(_), _) => None,
+        (BallotVoter::Key(_) | BallotVoter::Name(_), _) => None,
     };
-    let hash = Digest::of(&[message.as_slice(), vote.approver.subject.as_bytes()].concat());
-    let mut name = format!("{}-{}", candidate.name, ballot::word(decision).to_lowercase());
+    let hash = Digest::hash_bytes(&[message.as_slice(), vote.approver.subject.as_bytes()].concat());
+    let mut name = format!("{}-{}", candidate.name, ballot::format_ballot(decision).to_lowercase());
     name.truncate(NAME);
-    let name = format!("{}-{}", name.trim_end_matches(['-', '.']), &hash.hex()[..8]);
+    let name = format!("{}-{}", name.trim_end_matches(['-', '.']), &hash.format_hex()[..8]);
     let mut spec = json!({
         "preparationRef": {"name": candidate.name, "artifactDigest": candidate.artifact.digest},
         "approver": {
             "issuer": vote.approver.issuer, "subject": vote.approver.subject, "username": vote.approver.username,
         },
-        "decision": ballot::word(decision),
+        "decision": ballot::format_ballot(decision),
     });
     if let Some(uid) = &candidate.uid {
         spec["preparationRef"]["uid"] = json!(uid);
@@ -122,7 +133,7 @@ pub fn run(
     if let Some(signature) = signature {
         spec["signature"] = json!(signature);
     }
-    let text = emit::document(&json!({
+    let text = emit::format_document(&json!({
         "apiVersion": API_VERSION,
         "kind": "Approval",
         "metadata": {"name": name, "namespace": order.namespace},
@@ -130,50 +141,59 @@ pub fn run(
     }));
     let loaded = case.preparations.get(&candidate.name).map(|loaded| &loaded.origin);
     let file = format!("{}-{name}.yaml", order.namespace);
-    write(args, &opened, loaded, &file, &text, kitchen.approval_trust, output).map_err(one)
+    write_vote(args, &opened, loaded, &file, &text, kitchen.approval_trust, output).map_err(wrap_failure)
 }
 
 /// Under `Signed` a key is needed; otherwise a name will do.
-fn voter(args: &Approve, trust: ApprovalTrust) -> Result<Voter, Failure> {
+fn resolve_voter(args: &Approve, trust: ApprovalTrust) -> Result<BallotVoter, Failure> {
     match (&args.sign_key, &args.voter, trust) {
-        (Some(path), _, _) => public_half(path).map(|key| Voter::Key(Box::new(key))),
+        (Some(path), _, _) => read_public_half(path).map(|key| BallotVoter::Key(Box::new(key))),
         (None, Some(name), ApprovalTrust::Cluster | ApprovalTrust::Repository) => {
-            Ok(Voter::Name(name.clone()))
+            Ok(BallotVoter::Name(name.clone()))
         }
         (None, _, ApprovalTrust::Signed) => Err(Failure::new(
-            Kind::Usage,
+            FailureKind::Usage,
             "no-sign-key",
             "votes are signed here (approvalTrust: Signed), and no key was named",
         )
-        .hint(
+        .with_hint(
             "--sign-key ~/.ssh/id_ed25519; the .pub file where an agent or a security key has the other half",
         )),
         (None, None, ApprovalTrust::Cluster | ApprovalTrust::Repository) => {
-            Err(Failure::new(Kind::Usage, "no-voter", "nothing says who votes")
-                .hint("--as USERNAME, or --sign-key"))
+            Err(Failure::new(FailureKind::Usage, "no-voter", "nothing says who votes")
+                .with_hint("--as USERNAME, or --sign-key"))
         }
     }
 }
 
-fn signing(path: &Path, cause: impl Into<String>) -> Failure {
-    Failure::input("sign-key", cause).of("the vote's key").at(At::file(path.display().to_string()))
+fn make_signing_failure(path: &Path, cause: impl Into<String>) -> Failure {
+    Failure::new_input("sign-key", cause)
+        .with_object("the vote's key")
+        .with_place(At::from_file(path.display().to_string()))
 }
 
 /// The public half: of a private key file it stands in clear, encrypted or not.
-fn public_half(path: &Path) -> Result<ssh_key::PublicKey, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|e| signing(path, format!("cannot read it: {e}")))?;
+fn read_public_half(path: &Path) -> Result<ssh_key::PublicKey, Failure> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|e| make_signing_failure(path, format!("cannot read it: {e}")))?;
     if text.trim_start().starts_with("-----BEGIN ") {
         return ssh_key::PrivateKey::from_openssh(text.trim())
             .map(|key| key.public_key().clone())
-            .map_err(|e| signing(path, format!("it is no OpenSSH private key: {e}")));
+            .map_err(|e| make_signing_failure(path, format!("it is no OpenSSH private key: {e}")));
     }
-    ssh_vote::parse_key(&text).map_err(|why| signing(path, why))
+    ssh_vote::parse_key(&text).map_err(|why| make_signing_failure(path, why))
 }
 
 /// Lets OpenSSH sign: it knows agents, passphrases and security keys.
-fn sign(path: &Path, message: &[u8], environment: &Environment, time: Duration) -> Result<String, Failure> {
+fn sign_vote(
+    path: &Path,
+    message: &[u8],
+    environment: &Environment,
+    time: Duration,
+) -> Result<String, Failure> {
     let failed = |cause: String| {
-        signing(path, cause).hint("it must sign with: ssh-keygen -Y sign -n approval.delivery.kokumi.dev")
+        make_signing_failure(path, cause)
+            .with_hint("it must sign with: ssh-keygen -Y sign -n approval.delivery.kokumi.dev")
     };
     let mut command = Command::new("ssh-keygen");
     command.args(["-q", "-Y", "sign", "-n", ssh_vote::NAMESPACE, "-f"]).arg(path);
@@ -182,13 +202,17 @@ fn sign(path: &Path, message: &[u8], environment: &Environment, time: Duration) 
     // only there.
     let asks = std::io::stderr().is_terminal();
     command.stderr(if asks { Stdio::inherit() } else { Stdio::piped() });
-    let ended = program::run(command, message, Bounds { time, output: SIGNATURE }).map_err(|fault| {
-        let failure = failed(format!("ssh-keygen: {fault}"));
-        match fault {
-            Fault::Absent => failure.hint("OpenSSH signs votes: install its client"),
-            Fault::Start(_) | Fault::Late(_) | Fault::TooMuch(_) | Fault::Lost(_) => failure,
-        }
-    })?;
+    let ended =
+        program::run_program(command, message, Bounds { time, output: SIGNATURE }).map_err(|fault| {
+            let failure = failed(format!("ssh-keygen: {fault}"));
+            match fault {
+                ProgramFault::Absent => failure.with_hint("OpenSSH signs votes: install its client"),
+                ProgramFault::Start(_)
+                | ProgramFault::Late(_)
+                | ProgramFault::TooMuch(_)
+                | ProgramFault::Lost(_) => failure,
+            }
+        })?;
     if !ended.status.success() {
         let words = if ended.words.is_empty() { ended.status.to_string() } else { ended.words };
         return Err(failed(format!("ssh-keygen does not sign: {words}")));
@@ -200,7 +224,7 @@ fn sign(path: &Path, message: &[u8], environment: &Environment, time: Duration) 
 const APPLY: &str = "kubectl apply -f it as the voter: only what the API server shows counts here";
 
 /// Where the vote goes: `--output`, else `approvals/` beside the Preparation's source folder; never over a file.
-fn write(
+fn write_vote(
     args: &Approve,
     opened: &Opened,
     origin: Option<&Origin>,
@@ -209,17 +233,17 @@ fn write(
     trust: ApprovalTrust,
     output: &mut Output,
 ) -> Result<(), Failure> {
-    let folder = origin.and_then(|origin| opened.folder_of(&origin.source));
+    let folder = origin.and_then(|origin| opened.find_folder(&origin.source));
     let path: PathBuf = match (&args.output, folder) {
         (Some(path), _) if path.as_os_str() == "-" => {
-            output.result(text);
+            output.write_result(text);
             return Ok(());
         }
         (Some(path), _) => path.clone(),
         (None, Some(folder)) => folder.join("approvals").join(name),
         (None, None) => {
-            output.result(text);
-            output.note(match trust {
+            output.write_result(text);
+            output.write_note(match trust {
                 ApprovalTrust::Cluster => APPLY,
                 ApprovalTrust::Signed | ApprovalTrust::Repository => "commit this where Approvals are read",
             });
@@ -227,7 +251,9 @@ fn write(
         }
     };
     let failed = |cause: String| {
-        Failure::new(Kind::Input, "vote-file", cause).of("the vote").at(At::file(path.display().to_string()))
+        Failure::new(FailureKind::Input, "vote-file", cause)
+            .with_object("the vote")
+            .with_place(At::from_file(path.display().to_string()))
     };
     if let Some(parent) = path.parent() {
         std::fs::create_dir_all(parent).map_err(|e| failed(format!("making its folder: {e}")))?;
@@ -238,8 +264,8 @@ fn write(
         .open(&path)
         .map_err(|e| failed(format!("cannot be written: {e}")))?;
     file.write_all(text.as_bytes()).map_err(|e| failed(format!("cannot be written: {e}")))?;
-    output.result(&format!("{}\n", escape::line(&path.display().to_string())));
-    output.note(match trust {
+    output.write_result(&format!("{}\n", escape::escape_line(&path.display().to_string())));
+    output.write_note(match trust {
         ApprovalTrust::Cluster => APPLY,
         ApprovalTrust::Signed | ApprovalTrust::Repository => {
             "commit it, and propose it as any other change; the vote counts once it is read"
@@ -262,7 +288,7 @@ mod tests {
         std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
         let path = format!("{}:/usr/bin:/bin", folder.path().display());
         let environment = Environment::new([("PATH", path)]);
-        sign(Path::new("key"), b"vote", &environment, time).unwrap_err().cause
+        sign_vote(Path::new("key"), b"vote", &environment, time).unwrap_err().cause
     }
 
     #[test]
@@ -274,7 +300,7 @@ mod tests {
         assert!(fails.starts_with("ssh-keygen does not sign: "), "{fails}");
         assert!(with("exec head -c 100000 /dev/zero", soon).contains("more than"));
         let none = Environment::new([("PATH", "/nowhere")]);
-        let absent = sign(Path::new("key"), b"vote", &none, soon).unwrap_err();
+        let absent = sign_vote(Path::new("key"), b"vote", &none, soon).unwrap_err();
         assert_eq!(absent.cause, "ssh-keygen: the program is not there");
     }
 }

@@ -1,16 +1,16 @@
 //! `plan --base REF`: where the change lies, whose settings count, and what of two plans is its doing.
 
-use crate::cli::{Common, Plan};
-use crate::cmd::one;
+use crate::cli::{Common, PlanFlags};
 use crate::cmd::setup::{self, Access, Opened, Outside};
 use crate::cmd::shown::Shown;
-use crate::error::{At, Failure, Kind};
+use crate::cmd::wrap_failure;
+use crate::error::{At, Failure, FailureKind};
 use crate::files::Files as _;
 use crate::git::{Local, Points};
 use crate::report::Output;
 use crate::report::preview::Against;
 use crate::run::Known;
-use crate::run::base::{Both, Change, decide};
+use crate::run::base::{Both, Change, decide_change};
 use crate::settings::{Registry, Settings};
 use std::path::{Path, PathBuf};
 
@@ -18,22 +18,22 @@ use std::path::{Path, PathBuf};
 ///
 /// # Errors
 /// There is no checkout, the reference is unknown, its settings are wrong, or something cannot be read.
-pub fn shown(
+pub fn show_against_base(
     common: &Common,
-    args: &Plan,
+    args: &PlanFlags,
     reference: &str,
     outside: &Outside,
     output: &mut Output,
 ) -> Result<(Opened, Shown), Vec<Failure>> {
-    let home = Home::of(common, reference, outside)?;
-    let opened = Opened::with(home.settings.clone(), common, outside, Access::Read)?;
-    let (local, points) = change(&home, &opened, reference, outside).map_err(one)?;
+    let home = Home::find_home(common, reference, outside)?;
+    let opened = Opened::open_with(home.settings.clone(), common, outside, Access::Read)?;
+    let (local, points) = find_change(&home, &opened, reference, outside).map_err(wrap_failure)?;
     let root = opened.repository.root().and_then(|root| root.canonicalize().ok());
     let gitops = root.is_some_and(|root| root == local.root());
-    let mut setup = opened.setup(Access::Read, args.allow_removals);
+    let mut setup = opened.make_setup(Access::Read, args.allow_removals);
     // A dump of the cluster is evidence: no change brings its own.
     let stand_in = match &setup.observed {
-        Some((name, path)) => observed(&local, &points, name, path).map_err(one)?,
+        Some((name, path)) => read_observed(&local, &points, name, path).map_err(wrap_failure)?,
         None => None,
     };
     if let Some((name, file)) = &stand_in {
@@ -41,7 +41,8 @@ pub fn shown(
     }
     let change = Change { local: &local, points: &points, gitops };
     let Both { here, without, weakened } =
-        decide(&mut setup, &change, &mut Known::default(), &mut |text| output.progress(text)).map_err(one)?;
+        decide_change(&mut setup, &change, &mut Known::default(), &mut |text| output.show_progress(text))
+            .map_err(wrap_failure)?;
     drop(setup);
     let mut base = Against {
         reference: reference.to_owned(),
@@ -51,7 +52,7 @@ pub fn shown(
         ..Against::default()
     };
     base.weakened.extend(home.weakened);
-    base.notes.extend(notes(&local, &points, reference));
+    base.notes.extend(describe_distance(&local, &points, reference));
     let templates = |d: &'_ crate::run::Decided| {
         (d.gitops.application_template.clone(), d.gitops.serving_template.clone())
     };
@@ -61,7 +62,7 @@ pub fn shown(
     if gitops && local.is_dirty() {
         base.notes.push("what is not committed in the GitOps repository is not seen".to_owned());
     }
-    Ok((opened, Shown::of_change(here, without, base)))
+    Ok((opened, Shown::from_change(here, without, base)))
 }
 
 /// The settings that count, and what the change does to them.
@@ -76,11 +77,11 @@ struct Home {
 }
 
 impl Home {
-    fn of(common: &Common, reference: &str, outside: &Outside) -> Result<Self, Vec<Failure>> {
-        let file = setup::settings_file(common, outside).map_err(one)?;
+    fn find_home(common: &Common, reference: &str, outside: &Outside) -> Result<Self, Vec<Failure>> {
+        let file = setup::find_settings_file(common, outside).map_err(wrap_failure)?;
         let folder = file.as_deref().and_then(Path::parent).filter(|f| !f.as_os_str().is_empty());
-        let local = Local::around(folder.unwrap_or(&outside.working), &outside.environment);
-        let (place, unknown) = match local.map(|local| (local.points(reference), local)) {
+        let local = Local::open_around(folder.unwrap_or(&outside.working), &outside.environment);
+        let (place, unknown) = match local.map(|local| (local.resolve_points(reference), local)) {
             Some((Ok(points), local)) => (Some((local, points)), None),
             Some((Err(failure), _)) => (None, Some(failure)),
             None => (None, None),
@@ -88,19 +89,25 @@ impl Home {
         let mut home =
             Self { place, unknown, settings: Settings::default(), weakened: Vec::new(), notes: Vec::new() };
         let inside = match (&home.place, &file) {
-            (Some((local, points)), Some(file)) => local.inside(file).map(|path| (local, points, path, file)),
+            (Some((local, points)), Some(file)) => {
+                local.resolve_inside(file).map(|path| (local, points, path, file))
+            }
             _ => None,
         };
         let Some((local, points, path, file)) = inside else {
-            home.settings = setup::settings(common, outside, Access::Read)?;
+            home.settings = setup::read_settings(common, outside, Access::Read)?;
             return Ok(home);
         };
         let name = format!("{} of {reference}", file.display());
-        let read = local.snapshot(&points.tip, "").map_err(one)?.read(&path).map_err(|lost| {
-            one(Failure::new(Kind::Repository, "unreadable", lost.why).at(At::file(name.clone())))
-        })?;
+        let read =
+            local.read_snapshot(&points.tip, "").map_err(wrap_failure)?.read_file(&path).map_err(|lost| {
+                wrap_failure(
+                    Failure::new(FailureKind::Repository, "unreadable", lost.why)
+                        .with_place(At::from_file(name.clone())),
+                )
+            })?;
         let folder = file.parent().unwrap_or(Path::new(""));
-        let user = outside.environment.home();
+        let user = outside.environment.find_home();
         let parse = |bytes: &[u8], name: &str| Settings::parse(bytes, name, folder, user.as_deref());
         let own = std::fs::read(file).ok();
         let settings = match &read {
@@ -111,7 +118,7 @@ impl Home {
             let shown = file.display();
             home.notes.push(format!("{shown} is another than that of {reference}, which counts here"));
             match parse(own.as_deref().unwrap_or_default(), &shown.to_string()) {
-                Ok(own) => home.weakened = weaker(&settings, &own),
+                Ok(own) => home.weakened = describe_weaker(&settings, &own),
                 Err(wrong) => home.notes.extend(wrong.iter().map(|w| format!("{shown} is wrong: {w}"))),
             }
         }
@@ -122,35 +129,39 @@ impl Home {
 
 /// The checkout that the change lies in: the one with the sources, whose folders the settings (which no change
 /// can choose for itself) and the flags name.
-fn change(
+fn find_change(
     home: &Home,
     opened: &Opened,
     reference: &str,
     outside: &Outside,
 ) -> Result<(Local, Points), Failure> {
-    let folders = opened.source_paths();
-    let own = opened.repository.root().into_iter().filter(|_| opened.reads_repository());
+    let folders = opened.list_source_paths();
+    let own = opened.repository.root().into_iter().filter(|_| opened.needs_repository());
     for folder in folders.into_iter().chain(own) {
-        if let Some(local) = Local::around(&near(&folder), &outside.environment) {
-            let points = local.points(reference)?;
+        if let Some(local) = Local::open_around(&find_nearest_folder(&folder), &outside.environment) {
+            let points = local.resolve_points(reference)?;
             return Ok((local, points));
         }
     }
     if let Some((local, _)) = &home.place
-        && let Some(local) = Local::around(local.root(), &outside.environment)
+        && let Some(local) = Local::open_around(local.root(), &outside.environment)
     {
-        let points = local.points(reference)?;
+        let points = local.resolve_points(reference)?;
         return Ok((local, points));
     }
     Err(home.unknown.clone().unwrap_or_else(|| {
-        Failure::new(Kind::Usage, "no-checkout", "neither the sources nor the settings lie in a checkout")
-            .of(format!("--base {reference}"))
-            .hint("run it in a checkout of the change; a bare repository or a URL has no files of a change")
+        Failure::new(
+            FailureKind::Usage,
+            "no-checkout",
+            "neither the sources nor the settings lie in a checkout",
+        )
+        .with_object(format!("--base {reference}"))
+        .with_hint("run it in a checkout of the change; a bare repository or a URL has no files of a change")
     }))
 }
 
 /// The folder that is there: of a file its own, of one that the change removes the one above.
-fn near(path: &Path) -> PathBuf {
+fn find_nearest_folder(path: &Path) -> PathBuf {
     path.ancestors()
         .find(|p| p.is_dir())
         .filter(|p| !p.as_os_str().is_empty())
@@ -158,15 +169,17 @@ fn near(path: &Path) -> PathBuf {
         .into()
 }
 
-fn observed(
+fn read_observed(
     local: &Local,
     points: &Points,
     name: &str,
     path: &Path,
 ) -> Result<Option<(String, tempfile::NamedTempFile)>, Failure> {
-    let Some(inside) = local.inside(path) else { return Ok(None) };
-    let failed = |cause: String| Failure::new(Kind::Repository, "unreadable", cause).at(At::file(name));
-    let bytes = local.snapshot(&points.tip, "")?.read(&inside).map_err(|lost| failed(lost.why))?;
+    let Some(inside) = local.resolve_inside(path) else { return Ok(None) };
+    let failed = |cause: String| {
+        Failure::new(FailureKind::Repository, "unreadable", cause).with_place(At::from_file(name))
+    };
+    let bytes = local.read_snapshot(&points.tip, "")?.read_file(&inside).map_err(|lost| failed(lost.why))?;
     let Some(bytes) = bytes else { return Ok(None) };
     let io = |e: std::io::Error| failed(format!("making a temporary file: {e}"));
     let file = tempfile::NamedTempFile::new().map_err(io)?;
@@ -174,7 +187,7 @@ fn observed(
     Ok(Some((name.to_owned(), file)))
 }
 
-fn notes(local: &Local, points: &Points, reference: &str) -> Vec<String> {
+fn describe_distance(local: &Local, points: &Points, reference: &str) -> Vec<String> {
     match points.behind {
         Some(0) => Vec::new(),
         Some(n) => vec![format!(
@@ -188,7 +201,7 @@ fn notes(local: &Local, points: &Points, reference: &str) -> Vec<String> {
 }
 
 /// What settings make easier, compared with those of the reference; foreign text.
-fn weaker(base: &Settings, own: &Settings) -> Vec<String> {
+fn describe_weaker(base: &Settings, own: &Settings) -> Vec<String> {
     let mut out = Vec::new();
     let mut say = |text: String| out.push(format!("settings: {text}"));
     if base.argocd.require_observation && !own.argocd.require_observation {

@@ -2,8 +2,8 @@
 
 use crate::cli::{CommentOn, Common};
 use crate::cmd::setup::Outside;
-use crate::error::{Failure, Kind};
-use crate::forge::{self, Forge, Limits, Outcome, Posted, Target, Unposted};
+use crate::error::{Failure, FailureKind};
+use crate::forge::{self, CommentOutcome, CommentTarget, Forge, ForgeLimits, Posted, Unposted};
 use crate::git::Environment;
 use crate::report::fingerprint::Fingerprint;
 use crate::report::view::View;
@@ -11,13 +11,13 @@ use crate::report::{Output, markdown};
 use std::path::Path;
 
 /// Where the comment goes: known before anything is decided, so that a variable that is missing costs no time.
-pub struct Comment<'a> {
-    target: Target,
+pub struct PlanComment<'a> {
+    target: CommentTarget,
     marker: String,
     environment: &'a Environment,
 }
 
-impl<'a> Comment<'a> {
+impl<'a> PlanComment<'a> {
     /// By the variables of the CI run.
     ///
     /// # Errors
@@ -29,21 +29,29 @@ impl<'a> Comment<'a> {
             CommentOn::Gitea => Forge::Gitea,
         };
         Ok(Self {
-            target: forge::target(forge, &outside.environment)?,
-            marker: forge::marker(&identity(common, outside)),
+            target: forge::resolve_target(forge, &outside.environment)?,
+            marker: forge::format_marker(&compute_identity(common, outside)),
             environment: &outside.environment,
         })
     }
 
     /// Posts it. What a pull request from outside may not do by design is no failure of the plan.
-    pub fn post(&self, view: &View<'_>, output: &mut Output) {
-        output.progress("commenting");
+    pub fn post_plan(&self, view: &View<'_>, output: &mut Output) {
+        output.show_progress("commenting");
         let room = self.target.forge().comment_bytes() - self.marker.len() - 1;
-        let page = markdown::plan(view, room);
-        match forge::post(&self.target, &self.marker, &page, self.environment, &Limits::default()) {
-            Ok(posted) => self.tell(&posted, output),
-            Err(Unposted::Denied(failure)) if self.target.from_outside() => output.warning(&failure),
-            Err(Unposted::Denied(failure) | Unposted::Failed(failure)) => output.error(&failure),
+        let page = markdown::format_plan(view, room);
+        match forge::post_comment(
+            &self.target,
+            &self.marker,
+            &page,
+            self.environment,
+            &ForgeLimits::default(),
+        ) {
+            Ok(posted) => self.tell_posted(&posted, output),
+            Err(Unposted::Denied(failure)) if self.target.is_from_outside() => {
+                output.report_warning(&failure)
+            }
+            Err(Unposted::Denied(failure) | Unposted::Failed(failure)) => output.report_error(&failure),
         }
     }
 
@@ -51,48 +59,52 @@ impl<'a> Comment<'a> {
     ///
     /// # Errors
     /// There is no comment, or it cannot be read.
-    pub fn fingerprint(&self) -> Result<Fingerprint, Failure> {
-        let found = forge::read(&self.target, &self.marker, self.environment, &Limits::default());
+    pub fn fetch_fingerprint(&self) -> Result<Fingerprint, Failure> {
+        let found =
+            forge::read_comment(&self.target, &self.marker, self.environment, &ForgeLimits::default());
         let found = found.map_err(|why| match why {
             Unposted::Denied(failure) | Unposted::Failed(failure) => failure,
         })?;
         let no = |cause: &str| {
-            Failure::new(Kind::SaysNo, "no-comment", cause)
-                .of(self.target.to_string())
-                .hint("let the preview of the pull request comment first, with the same flags and in the same folder")
+            Failure::new(FailureKind::SaysNo, "no-comment", cause)
+                .with_object(self.target.to_string())
+                .with_hint("let the preview of the pull request comment first, with the same flags and in the same folder")
         };
         let page = found.ok_or_else(|| no("there is no comment with a plan that could be expected"))?;
-        let text = markdown::fingerprint(&page);
+        let text = markdown::find_fingerprint(&page);
         let text = text.ok_or_else(|| no("its comment shows no fingerprint"))?;
         Fingerprint::parse(text).map_err(|why| no(&format!("the fingerprint in its comment: {why}")))
     }
 
-    fn tell(&self, posted: &Posted, output: &mut Output) {
+    fn tell_posted(&self, posted: &Posted, output: &mut Output) {
         let page = posted.page.as_deref().map(|page| format!(": {page}")).unwrap_or_default();
         let what = match &posted.outcome {
-            Outcome::Created => "commented".to_owned(),
-            Outcome::Updated => "updated the comment".to_owned(),
-            Outcome::Unchanged => "the comment says this already".to_owned(),
-            Outcome::Superseded(head) => format!("left the comment to the run of the newer commit {head}"),
+            CommentOutcome::Created => "commented".to_owned(),
+            CommentOutcome::Updated => "updated the comment".to_owned(),
+            CommentOutcome::Unchanged => "the comment says this already".to_owned(),
+            CommentOutcome::Superseded(head) => {
+                format!("left the comment to the run of the newer commit {head}")
+            }
         };
-        output.note(&format!("{}: {what}{page}", self.target));
+        output.write_note(&format!("{}: {what}{page}", self.target));
         if posted.removed > 0 {
-            output.note(&format!(
+            output.write_note(&format!(
                 "removed {} more of ours, which runs at the same time had made",
                 posted.removed
             ));
         }
         for failure in &posted.left {
-            let failure = Failure { kind: Kind::Repository, ..failure.clone() };
-            output.warning(&failure.hint("a comment of ours too many stays there"));
+            let failure = Failure { kind: FailureKind::Repository, ..failure.clone() };
+            output.report_warning(&failure.with_hint("a comment of ours too many stays there"));
         }
     }
 }
 
 /// What tells this pipeline from others of the same repository: where it runs, and every flag that says what is
 /// read or shown. The same on every runner.
-fn identity(common: &Common, outside: &Outside) -> String {
-    let workspace = ["GITHUB_WORKSPACE", "CI_PROJECT_DIR"].iter().find_map(|v| outside.environment.path(v));
+fn compute_identity(common: &Common, outside: &Outside) -> String {
+    let workspace =
+        ["GITHUB_WORKSPACE", "CI_PROJECT_DIR"].iter().find_map(|v| outside.environment.get_path(v));
     let within = |text: &str| match &workspace {
         Some(workspace) => {
             let path = Path::new(text).strip_prefix(workspace);
@@ -126,7 +138,7 @@ mod tests {
         let cli = Cli::try_parse_from(format!("expedite plan {flags}").split_whitespace()).unwrap();
         let environment = Environment::new([("GITHUB_WORKSPACE", workspace)]);
         let clock = Time::parse("2026-02-10T12:00:00Z").unwrap();
-        identity(&cli.common, &Outside { environment, clock, working: working.into() })
+        compute_identity(&cli.common, &Outside { environment, clock, working: working.into() })
     }
 
     #[test]

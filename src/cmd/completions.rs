@@ -9,9 +9,9 @@ use clap::CommandFactory as _;
 ///
 /// # Errors
 /// None today; verbs share one shape.
-pub fn run(args: &Completions, output: &mut Output) -> Result<(), Failure> {
+pub fn run_completions(args: &Completions, output: &mut Output) -> Result<(), Failure> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "expedite", &mut script);
-    output.result(&String::from_utf8_lossy(&script));
+    output.write_result(&String::from_utf8_lossy(&script));
     Ok(())
 }

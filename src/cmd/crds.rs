@@ -2,29 +2,29 @@
 
 use crate::cli::Crds;
 use crate::crd;
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use crate::model::kind;
 use crate::report::Output;
 use kube_yaml::emit;
-use kube_yaml::spelling::nearest;
+use kube_yaml::spelling::find_nearest;
 
 /// Prints all of them, or one.
 ///
 /// # Errors
 /// There is no kind of that name.
-pub fn run(args: &Crds, output: &mut Output) -> Result<(), Failure> {
+pub fn run_crds(args: &Crds, output: &mut Output) -> Result<(), Failure> {
     let kinds = match &args.kind {
-        Some(name) => vec![named(name)?],
+        Some(name) => vec![parse_kind(name)?],
         None => kind::Kind::ALL.to_vec(),
     };
     let documents: Vec<String> =
-        kinds.into_iter().map(|kind| emit::document(&crd::definition(kind))).collect();
-    output.result(&documents.join("---\n"));
+        kinds.into_iter().map(|kind| emit::format_document(&crd::build_definition(kind))).collect();
+    output.write_result(&documents.join("---\n"));
     Ok(())
 }
 
 /// A kind as kubectl takes it: `Serving`, `serving`, `servings`, `servings.delivery.kokumi.dev`.
-fn named(text: &str) -> Result<kind::Kind, Failure> {
+fn parse_kind(text: &str) -> Result<kind::Kind, Failure> {
     let lower = text.to_lowercase();
     let word = lower.strip_suffix(&format!(".{}", crate::model::naming::GROUP)).unwrap_or(&lower);
     let all = kind::Kind::ALL;
@@ -32,9 +32,10 @@ fn named(text: &str) -> Result<kind::Kind, Failure> {
         return Ok(kind);
     }
     let plurals: Vec<&str> = all.into_iter().map(kind::Kind::plural).collect();
-    let failure = Failure::new(Kind::Usage, "no-kind", "there is no kind of this name").of(text.to_owned());
-    Err(match nearest(word, &plurals) {
-        Some(close) => failure.hint(format!("did you mean {close}?")),
-        None => failure.hint(format!("one of {}", plurals.join(", "))),
+    let failure = Failure::new(FailureKind::Usage, "no-kind", "there is no kind of this name")
+        .with_object(text.to_owned());
+    Err(match find_nearest(word, &plurals) {
+        Some(close) => failure.with_hint(format!("did you mean {close}?")),
+        None => failure.with_hint(format!("one of {}", plurals.join(", "))),
     })
 }

@@ -1,9 +1,9 @@
 //! `explain`: every gate of an Order's candidate.
 
 use crate::cli::{Common, Explain, TableFormat};
-use crate::cmd::one;
 use crate::cmd::setup::{self, Access, Opened, Outside};
 use crate::cmd::shown::{self, Shown};
+use crate::cmd::wrap_failure;
 use crate::error::Failure;
 use crate::report::{Output, explain, json_v1};
 use crate::run::{self, Known};
@@ -12,32 +12,32 @@ use crate::run::{self, Known};
 ///
 /// # Errors
 /// The settings are wrong, the repository cannot be read, or there is no such Order.
-pub fn run(
+pub fn run_explain(
     common: &Common,
     args: &Explain,
     outside: &Outside,
     output: &mut Output,
 ) -> Result<(), Vec<Failure>> {
     let opened = Opened::new(common, outside, Access::Read)?;
-    let mut setup = opened.setup(Access::Read, None);
+    let mut setup = opened.make_setup(Access::Read, None);
     setup.explained = Some(args.order.name.clone());
-    let decided =
-        run::decide(&setup, &mut Known::default(), &mut |text| output.progress(text)).map_err(one)?;
-    shown::details(&opened, output);
+    let decided = run::decide_run(&setup, &mut Known::default(), &mut |text| output.show_progress(text))
+        .map_err(wrap_failure)?;
+    shown::tell_details(&opened, output);
     let shown = Shown::new(decided, None);
-    let view = shown.view();
-    let order =
-        setup::found(&args.order, common, view.plan.rows.iter().map(|row| &row.order)).map_err(one)?;
+    let view = shown.make_view();
+    let order = setup::find_order(&args.order, common, view.plan.rows.iter().map(|row| &row.order))
+        .map_err(wrap_failure)?;
     let Some(row) = view.plan.rows.iter().find(|row| row.order == order) else {
-        return Err(one(setup::no_such_order(&order.to_string())));
+        return Err(wrap_failure(setup::refuse_order(&order.to_string())));
     };
-    let more = shown.explained(row);
-    output.result(&match args.output {
-        TableFormat::Table | TableFormat::Wide => explain::text(&view, row, &more),
-        TableFormat::Json => json_v1::explain::explanation(&view, row, &more),
+    let more = shown.explain_row(row);
+    output.write_result(&match args.output {
+        TableFormat::Table | TableFormat::Wide => explain::format_explanation(&view, row, &more),
+        TableFormat::Json => json_v1::explain::format_explanation(&view, row, &more),
     });
     for failure in view.plan.problems.iter().chain(&row.errors) {
-        output.error(failure);
+        output.report_error(failure);
     }
     Ok(())
 }

@@ -4,7 +4,7 @@ mod objects;
 
 use crate::cli::{Ci, Common, Init};
 use crate::cmd::setup::Outside;
-use crate::error::{At, Failure, Kind};
+use crate::error::{At, Failure, FailureKind};
 use crate::git;
 use crate::model::preparation::GitSource;
 use crate::report::Output;
@@ -20,29 +20,30 @@ const NO_URL: &str = "https://git.invalid/set/the/url/of/this/repository.git";
 ///
 /// # Errors
 /// The folder is no checkout, a value cannot stand in a file, or a file cannot be written.
-pub fn run(common: &Common, args: &Init, outside: &Outside, output: &mut Output) -> Result<(), Failure> {
-    let place = place(common.repo.as_deref().filter(|r| !r.is_empty()).unwrap_or("."), outside)?;
+pub fn run_init(common: &Common, args: &Init, outside: &Outside, output: &mut Output) -> Result<(), Failure> {
+    let place = find_place(common.repo.as_deref().filter(|r| !r.is_empty()).unwrap_or("."), outside)?;
     let branch = match common.branch.as_deref().filter(|b| !b.is_empty()) {
         Some(branch) => branch.to_owned(),
         None => place.branch.clone().unwrap_or_else(|| "main".to_owned()),
     };
     if args.registry.contains('/') {
         let cause = format!("--registry {:?} is no host: wanted HOST or HOST:PORT", args.registry);
-        return Err(Failure::new(Kind::Usage, "registry", cause).hint("leave the scheme and the path out"));
+        return Err(Failure::new(FailureKind::Usage, "registry", cause)
+            .with_hint("leave the scheme and the path out"));
     }
     let url = args.url.clone().or_else(|| place.origin.clone());
     let include = if args.sync_servings { "{applications/*,servings/*}" } else { "applications/*" };
     let values = [
-        ("namespace", quoted(args.argocd_namespace.as_str())),
-        ("branch", quoted(&branch)),
-        ("url", quoted(url.as_deref().unwrap_or(NO_URL))),
-        ("include", quoted(include)),
-        ("registry", quoted(&args.registry)),
-        ("observation", observation(common)),
-        ("sources", sources(common)),
-        ("registry_url", quoted(&format!("oci://{}", args.registry))),
+        ("namespace", quote_scalar(args.argocd_namespace.as_str())),
+        ("branch", quote_scalar(&branch)),
+        ("url", quote_scalar(url.as_deref().unwrap_or(NO_URL))),
+        ("include", quote_scalar(include)),
+        ("registry", quote_scalar(&args.registry)),
+        ("observation", format_observation(common)),
+        ("sources", format_sources(common)),
+        ("registry_url", quote_scalar(&format!("oci://{}", args.registry))),
     ];
-    let objects = objects::first(common, args, outside)?;
+    let objects = objects::build_first_files(common, args, outside)?;
     let mut files = vec![
         ("apps.yaml", include_str!("init/apps.yaml")),
         ("expedite.yaml", include_str!("init/expedite.yaml")),
@@ -56,37 +57,37 @@ pub fn run(common: &Common, args: &Init, outside: &Outside, output: &mut Output)
         Ci::None => {}
     }
     for (path, template) in files {
-        let template = installed(template, args);
-        let written = write_new(&place.folder, path, &fill(&template, &values))?;
-        output.note(&if written {
+        let template = fill_installed(template, args);
+        let written = write_new(&place.folder, path, &fill_template(&template, &values))?;
+        output.write_note(&if written {
             format!("wrote {path}")
         } else {
             format!("kept {path}: it is there already")
         });
         if path == "apps.yaml" && written && url.is_none() {
-            output.warning(
-                &Failure::new(Kind::Input, "no-url", "the repository has no remote called origin")
-                    .at(At::file(path))
-                    .field("spec.source.repoURL")
-                    .hint("put the URL there by which Argo CD reads this repository (or remove the file and give --url)"),
+            output.report_warning(
+                &Failure::new(FailureKind::Input, "no-url", "the repository has no remote called origin")
+                    .with_place(At::from_file(path))
+                    .with_field("spec.source.repoURL")
+                    .with_hint("put the URL there by which Argo CD reads this repository (or remove the file and give --url)"),
             );
         }
     }
     for (path, text) in &objects {
         let written = write_new(&place.folder, path, text)?;
-        output.note(&if written {
+        output.write_note(&if written {
             format!("wrote {path}")
         } else {
             format!("kept {path}: it is there already")
         });
     }
-    output.result(&fill(include_str!("init/secret.yaml"), &values));
+    output.write_result(&fill_template(include_str!("init/secret.yaml"), &values));
     Ok(())
 }
 
 /// Whoever reads a cluster sees its Applications: what nobody has observed is held then.
-fn observation(common: &Common) -> String {
-    if common.reads_cluster() {
+fn format_observation(common: &Common) -> String {
+    if common.needs_cluster() {
         "  requireObservation: true        # hold what nobody has observed".to_owned()
     } else {
         "#  requireObservation: false      # true: hold what nobody has observed".to_owned()
@@ -94,16 +95,16 @@ fn observation(common: &Common) -> String {
 }
 
 /// The sources that the flags name, as settings.
-fn sources(common: &Common) -> String {
-    if !common.reads_cluster() {
+fn format_sources(common: &Common) -> String {
+    if !common.needs_cluster() {
         return "#sources:\n#- path: ./objects\n#- cluster: {context: prod, namespaces: [shop]}   # {}: the current context, all \
                 namespaces; applications: false where another one runs Argo CD"
             .to_owned();
     }
     let mut text = "sources:".to_owned();
-    for context in common.contexts() {
+    for context in common.list_contexts() {
         match context {
-            Some(context) => text += &format!("\n- cluster: {{context: {}}}", quoted(context)),
+            Some(context) => text += &format!("\n- cluster: {{context: {}}}", quote_scalar(context)),
             None => text += "\n- cluster: {}",
         }
     }
@@ -111,14 +112,14 @@ fn sources(common: &Common) -> String {
 }
 
 /// The checkout that is written into.
-struct Place {
+struct CheckoutPlace {
     folder: PathBuf,
     branch: Option<String>,
     /// Without any user or password.
     origin: Option<String>,
 }
 
-fn place(path: &str, outside: &Outside) -> Result<Place, Failure> {
+fn find_place(path: &str, outside: &Outside) -> Result<CheckoutPlace, Failure> {
     let folder = PathBuf::from(path);
     if !folder.is_dir() {
         let cause = if path.contains("://") {
@@ -126,20 +127,22 @@ fn place(path: &str, outside: &Outside) -> Result<Place, Failure> {
         } else {
             "there is no such folder"
         };
-        return Err(Failure::input("no-folder", cause).of("--repo").at(At::file(path)));
+        return Err(Failure::new_input("no-folder", cause)
+            .with_object("--repo")
+            .with_place(At::from_file(path)));
     }
-    let Some(around) = git::around(&folder, &outside.environment) else {
-        return Ok(Place { folder, branch: None, origin: None });
+    let Some(around) = git::find_around(&folder, &outside.environment) else {
+        return Ok(CheckoutPlace { folder, branch: None, origin: None });
     };
     let Some(root) = around.root else {
         let cause = "this is a bare repository, which has no files to write";
-        return Err(Failure::new(Kind::Repository, "bare", cause)
-            .at(At::file(path))
-            .hint("run init in a checkout of it, commit and push"));
+        return Err(Failure::new(FailureKind::Repository, "bare", cause)
+            .with_place(At::from_file(path))
+            .with_hint("run init in a checkout of it, commit and push"));
     };
     // A URL of a checkout may carry a token; the file that is written from it is committed.
-    let origin = around.origin.map(|url| GitSource::without_user(&url)).filter(|url| is_remote(url));
-    Ok(Place { folder: root, branch: around.branch, origin })
+    let origin = around.origin.map(|url| GitSource::strip_user(&url)).filter(|url| is_remote(url));
+    Ok(CheckoutPlace { folder: root, branch: around.branch, origin })
 }
 
 /// Whether another machine can reach it: a scheme, or `user@host:path`.
@@ -149,21 +152,21 @@ fn is_remote(url: &str) -> bool {
 }
 
 /// A YAML scalar that reads as exactly this string: JSON's strings are YAML's double-quoted ones.
-fn quoted(text: &str) -> String {
+fn quote_scalar(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-fn fill(template: &str, values: &[(&str, String)]) -> String {
+fn fill_template(template: &str, values: &[(&str, String)]) -> String {
     values
         .iter()
         .fold(template.to_owned(), |text, (name, value)| text.replace(&format!("{{{{ {name} }}}}"), value))
 }
 
 /// What CI installs, written where a variable would say it.
-fn installed(template: &str, args: &Init) -> String {
+fn fill_installed(template: &str, args: &Init) -> String {
     let (Some(source), Some(rev)) = (&args.source, &args.rev) else { return template.to_owned() };
     let registry = "  EXPEDITE_REGISTRY: {{ registry }}\n";
-    let (source, quoted_rev) = (quoted(source), quoted(rev.as_str()));
+    let (source, quoted_rev) = (quote_scalar(source), quote_scalar(rev.as_str()));
     template
         .replace("      if: vars.EXPEDITE_REV != ''\n", "")
         .replace("-${{ vars.EXPEDITE_REV }}", &format!("-{rev}"))
@@ -175,7 +178,8 @@ fn installed(template: &str, args: &Init) -> String {
 /// Whether it was written; `false` where something of that name is there.
 fn write_new(folder: &Path, path: &str, text: &str) -> Result<bool, Failure> {
     let wrong = |error: std::io::Error| {
-        Failure::new(Kind::Repository, "write", format!("writing it: {error}")).at(At::file(path))
+        Failure::new(FailureKind::Repository, "write", format!("writing it: {error}"))
+            .with_place(At::from_file(path))
     };
     let full = folder.join(path);
     if let Some(parent) = full.parent() {

@@ -1,32 +1,32 @@
 //! `test`: a team's own cases for its gates.
 
 use crate::cli::Test;
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use crate::evidence::gather;
 use crate::report::{Output, escape};
-use crate::run::rehearse::rehearse;
+use crate::run::rehearse::rehearse_folder;
 
 /// Plays every case and says which differ.
 ///
 /// # Errors
 /// There is no case, or one cannot be read.
-pub fn run(args: &Test, output: &mut Output) -> Result<(), Vec<Failure>> {
-    let runtime = gather::runtime().map_err(super::one)?;
-    let all = rehearse(&args.folder, &runtime)?;
+pub fn run_test(args: &Test, output: &mut Output) -> Result<(), Vec<Failure>> {
+    let runtime = gather::make_runtime().map_err(super::wrap_failure)?;
+    let all = rehearse_folder(&args.folder, &runtime)?;
     let mut text = String::new();
     for case in &all {
         let word = if case.differs.is_empty() { "ok  " } else { "FAIL" };
         let assumed = if case.assumed { " (evidence taken as proven)" } else { "" };
-        text.push_str(&format!("{word} {}{assumed}\n", escape::line(&case.name)));
+        text.push_str(&format!("{word} {}{assumed}\n", escape::escape_line(&case.name)));
         for line in &case.differs {
-            text.push_str(&format!("       {}\n", escape::line(line)));
+            text.push_str(&format!("       {}\n", escape::escape_line(line)));
         }
     }
     let failed = all.iter().filter(|c| !c.differs.is_empty()).count();
     text.push_str(&format!("{} passed, {failed} failed\n", all.len() - failed));
-    output.result(&text);
+    output.write_result(&text);
     if failed > 0 {
-        output.count(Kind::SaysNo);
+        output.count_kind(FailureKind::SaysNo);
     }
     Ok(())
 }

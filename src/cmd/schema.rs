@@ -2,11 +2,11 @@
 
 use crate::attest;
 use crate::cli::Schema;
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use crate::report::Output;
 use crate::report::json_v1::schema::OUTPUTS;
 use crate::settings;
-use kube_yaml::spelling::nearest;
+use kube_yaml::spelling::find_nearest;
 use std::fs;
 use std::path::Path;
 
@@ -14,25 +14,25 @@ use std::path::Path;
 ///
 /// # Errors
 /// There is none of that name, or the folder cannot be written.
-pub fn run(args: &Schema, output: &mut Output) -> Result<(), Failure> {
-    let mut all = all();
+pub fn run_schema(args: &Schema, output: &mut Output) -> Result<(), Failure> {
+    let mut all = build_schemas();
     if let Some(folder) = &args.dir {
         return write_all(folder, all, output);
     }
     let Some(name) = &args.name else {
         let names: String = all.iter().map(|(name, _)| format!("{name}\n")).collect();
-        output.result(&names);
+        output.write_result(&names);
         return Ok(());
     };
     match all.iter().position(|(known, _)| known == name) {
-        Some(at) => output.result(&all.swap_remove(at).1),
+        Some(at) => output.write_result(&all.swap_remove(at).1),
         None => {
-            let failure =
-                Failure::new(Kind::Usage, "no-schema", "there is no schema of this name").of(name.clone());
+            let failure = Failure::new(FailureKind::Usage, "no-schema", "there is no schema of this name")
+                .with_object(name.clone());
             let known: Vec<&str> = all.iter().map(|(name, _)| name.as_str()).collect();
-            return Err(match nearest(name, &known) {
-                Some(close) => failure.hint(format!("did you mean {close}?")),
-                None => failure.hint("expedite schema lists the names"),
+            return Err(match find_nearest(name, &known) {
+                Some(close) => failure.with_hint(format!("did you mean {close}?")),
+                None => failure.with_hint("expedite schema lists the names"),
             });
         }
     }
@@ -40,7 +40,7 @@ pub fn run(args: &Schema, output: &mut Output) -> Result<(), Failure> {
 }
 
 /// File name and text of each, sorted.
-fn all() -> Vec<(String, String)> {
+fn build_schemas() -> Vec<(String, String)> {
     let predicates = attest::SCHEMAS.iter().map(|(name, _, text)| ((*name).to_owned(), (*text).to_owned()));
     let outputs =
         OUTPUTS.iter().map(|(name, make)| ((*name).to_owned(), format!("{:#}\n", make().as_value())));
@@ -57,14 +57,14 @@ pub(super) fn write_all(
     output: &mut Output,
 ) -> Result<(), Failure> {
     let wrong = |path: &Path, e: std::io::Error| {
-        Failure::new(Kind::Internal, "not-written", format!("it cannot be written: {e}"))
-            .of(path.display().to_string())
+        Failure::new(FailureKind::Internal, "not-written", format!("it cannot be written: {e}"))
+            .with_object(path.display().to_string())
     };
     fs::create_dir_all(folder).map_err(|e| wrong(folder, e))?;
     for (name, text) in &files {
         let path = folder.join(name);
         fs::write(&path, text).map_err(|e| wrong(&path, e))?;
     }
-    output.note(&format!("wrote {} files to {}", files.len(), folder.display()));
+    output.write_note(&format!("wrote {} files to {}", files.len(), folder.display()));
     Ok(())
 }

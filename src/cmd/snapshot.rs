@@ -1,52 +1,56 @@
 //! `snapshot`: what decisions use of the clusters, as files of a folder. No registry is asked.
 
-use crate::cli::{Common, Snapshot};
-use crate::cmd::one;
-use crate::cmd::render::{must_be_empty, write};
+use crate::cli::{Common, SnapshotFlags};
+use crate::cmd::render::{check_empty, write_file};
 use crate::cmd::setup::{Access, Opened, Outside};
-use crate::error::{Failure, Kind};
+use crate::cmd::wrap_failure;
+use crate::error::{Failure, FailureKind};
 use crate::load::cluster::snapshot;
 use crate::report::Output;
-use crate::report::view::counted;
+use crate::report::view::format_count;
 
 /// Reads every cluster source and writes what it gave.
 ///
 /// # Errors
 /// The settings are wrong, there is no cluster among the sources, one cannot be read whole, or the folder is
 /// not empty or cannot be written.
-pub fn run(
+pub fn run_snapshot(
     common: &Common,
-    args: &Snapshot,
+    args: &SnapshotFlags,
     outside: &Outside,
     output: &mut Output,
 ) -> Result<(), Vec<Failure>> {
-    must_be_empty(&args.folder).map_err(one)?;
+    check_empty(&args.folder).map_err(wrap_failure)?;
     let opened = Opened::new(common, outside, Access::ReadIfThere)?;
-    let parts = opened.fetch(&mut |text| output.progress(text));
+    let parts = opened.fetch_clusters(&mut |text| output.show_progress(text));
     if parts.is_empty() {
-        let failure = Failure::new(Kind::Usage, "no-cluster", "no source is a cluster");
-        return Err(one(failure.hint("give --from-cluster, or name a cluster in the settings' sources")));
+        let failure = Failure::new(FailureKind::Usage, "no-cluster", "no source is a cluster");
+        return Err(wrap_failure(
+            failure.with_hint("give --from-cluster, or name a cluster in the settings' sources"),
+        ));
     }
     let mut failures = Vec::new();
     for part in &parts {
         for why in part.fetched.failures() {
-            failures.push(Failure::new(Kind::Unread, "unreadable", why).of(part.fetched.called()));
+            failures.push(
+                Failure::new(FailureKind::Unread, "unreadable", why).with_object(part.fetched.display_name()),
+            );
         }
     }
     if !failures.is_empty() {
         return Err(failures);
     }
-    for (path, text) in snapshot::files(&parts) {
-        write(&args.folder, &path, text.as_bytes()).map_err(one)?;
+    for (path, text) in snapshot::build_files(&parts) {
+        write_file(&args.folder, &path, text.as_bytes()).map_err(wrap_failure)?;
     }
     for part in &parts {
-        let objects = counted(part.fetched.objects().len(), "object", "objects");
+        let objects = format_count(part.fetched.objects().len(), "object", "objects");
         let applications = match part.fetched.applications() {
-            Some(all) => counted(all.len(), "Application", "Applications"),
+            Some(all) => format_count(all.len(), "Application", "Applications"),
             None => "no Argo CD".to_owned(),
         };
-        output.result(&format!("{}: {objects}, {applications}\n", part.fetched.called()));
+        output.write_result(&format!("{}: {objects}, {applications}\n", part.fetched.display_name()));
     }
-    output.note(&format!("replay with: expedite plan --from {}", args.folder.display()));
+    output.write_note(&format!("replay with: expedite plan --from {}", args.folder.display()));
     Ok(())
 }

@@ -1,13 +1,13 @@
 //! `verify`: the evidence of one artifact for one Order, claim by claim.
 
 use crate::cli::{Common, TableFormat, Verify};
-use crate::cmd::one;
 use crate::cmd::setup::{self, Access, Opened, Outside};
 use crate::cmd::shown;
-use crate::error::{Failure, Kind};
+use crate::cmd::wrap_failure;
+use crate::error::{Failure, FailureKind};
 use crate::model::id::{Artifact, OrderRef};
 use crate::model::kitchen::KitchenSpec;
-use crate::model::verification::{ClaimReport, Outcome, Verification, Whose};
+use crate::model::verification::{ClaimOutcome, ClaimReport, Verification, Whose};
 use crate::report::{self, Output, json_v1};
 use crate::run;
 use crate::run::verify::bundle::{self, Bundle, Judged, Target};
@@ -19,20 +19,20 @@ use std::path::Path;
 /// # Errors
 /// The settings are wrong, the repository, the tag or the bundle cannot be read, what is asked contradicts
 /// itself, or the bundle cannot be written.
-pub fn run(
+pub fn run_verify(
     common: &Common,
     args: &Verify,
     outside: &Outside,
     output: &mut Output,
 ) -> Result<(), Vec<Failure>> {
-    let order = setup::named(&args.order, common).map_err(one)?;
+    let order = setup::parse_order(&args.order, common).map_err(wrap_failure)?;
     match &args.bundle {
-        Some(file) => from_bundle(common, args, outside, order, file, output),
-        None => from_registry(common, args, outside, order, output),
+        Some(file) => verify_from_bundle(common, args, outside, order, file, output),
+        None => verify_from_registry(common, args, outside, order, output),
     }
 }
 
-fn from_registry(
+fn verify_from_registry(
     common: &Common,
     args: &Verify,
     outside: &Outside,
@@ -41,46 +41,47 @@ fn from_registry(
 ) -> Result<(), Vec<Failure>> {
     let target = args.save.as_deref().map(|file| Target { file, overwrite: args.overwrite });
     if let Some(target) = &target {
-        target.check().map_err(one)?;
+        target.check_writable().map_err(wrap_failure)?;
     }
     let opened = Opened::new(common, outside, Access::ReadIfThere)?;
-    let setup = opened.setup(Access::ReadIfThere, None);
+    let setup = opened.make_setup(Access::ReadIfThere, None);
     let named = match (&args.reference.digest, &args.reference.tag) {
         (Some(digest), _) => Named::Digest(*digest),
         (None, tag) => Named::Tag(tag.clone().unwrap_or_default()),
     };
-    let artifact = verify::pin(&setup, &args.reference.repository, &named).map_err(one)?;
+    let artifact = verify::pin_artifact(&setup, &args.reference.repository, &named).map_err(wrap_failure)?;
     let tag = match named {
         Named::Digest(_) => None,
         Named::Tag(tag) => {
-            output.note(&format!("{}:{tag} is {} now", artifact.repository, artifact.digest));
+            output.write_note(&format!("{}:{tag} is {} now", artifact.repository, artifact.digest));
             Some(tag)
         }
     };
-    let read = run::read(&setup, &mut |text| output.progress(text)).map_err(one)?;
-    output.progress("reading the evidence");
+    let read = run::read_inputs(&setup, &mut |text| output.show_progress(text)).map_err(wrap_failure)?;
+    output.show_progress("reading the evidence");
     let subject = Subject { artifact, tag, order, preparation: args.preparation.clone() };
-    let verified = verify::verify(&setup, &read, &subject).map_err(one)?;
-    shown::details(&opened, output);
-    let proven = tell(&verified, args, output);
+    let verified = verify::verify_subject(&setup, &read, &subject).map_err(wrap_failure)?;
+    shown::tell_details(&opened, output);
+    let proven = tell_verified(&verified, args, output);
     let Some(target) = target else { return Ok(()) };
     if !proven {
-        output.note("nothing is saved: a bundle holds what proves a promotion");
+        output.write_note("nothing is saved: a bundle holds what proves a promotion");
         return Ok(());
     }
-    output.progress("collecting the evidence");
+    output.show_progress("collecting the evidence");
     let none = KitchenSpec::default();
     let kitchen = read.world.kitchen.as_ref().map_or(&none, |k| &k.object.spec);
-    let records = verify::record_files(&read, &subject);
-    let saved = bundle::save(&setup, &verified.question, kitchen, &records, &target).map_err(one)?;
+    let records = verify::read_record_files(&read, &subject);
+    let saved =
+        bundle::save_bundle(&setup, &verified.question, kitchen, &records, &target).map_err(wrap_failure)?;
     for left_out in &saved.left_out {
-        output.detail(&format!("left out: {left_out}"));
+        output.write_detail(&format!("left out: {left_out}"));
     }
-    output.note(&format!("saved {} ({} bytes, {})", target.file.display(), saved.size, saved.digest));
+    output.write_note(&format!("saved {} ({} bytes, {})", target.file.display(), saved.size, saved.digest));
     Ok(())
 }
 
-fn from_bundle(
+fn verify_from_bundle(
     common: &Common,
     args: &Verify,
     outside: &Outside,
@@ -90,76 +91,82 @@ fn from_bundle(
 ) -> Result<(), Vec<Failure>> {
     let Some(digest) = args.reference.digest else {
         let cause = "it has no digest, and an evidence bundle knows no tags";
-        return Err(one(Failure::new(Kind::Usage, "tag", cause)
-            .of(args.reference.repository.to_string())
-            .hint("name it as HOST/REPOSITORY@sha256:…")));
+        return Err(wrap_failure(
+            Failure::new(FailureKind::Usage, "tag", cause)
+                .with_object(args.reference.repository.to_string())
+                .with_hint("name it as HOST/REPOSITORY@sha256:…"),
+        ));
     };
     let artifact = Artifact { repository: args.reference.repository.clone(), digest };
     let access = if args.bundled_trust { Access::SettingsOnly } else { Access::SourcesOnly };
     let opened = Opened::new(common, outside, access)?;
-    let setup = opened.setup(access, None);
-    output.progress("reading the bundle");
-    let bundle = Bundle::open(file).map_err(one)?;
-    bundle.is_about(&artifact).map_err(one)?;
+    let setup = opened.make_setup(access, None);
+    output.show_progress("reading the bundle");
+    let bundle = Bundle::read_bundle(file).map_err(wrap_failure)?;
+    bundle.check_about(&artifact).map_err(wrap_failure)?;
     let verified = if args.bundled_trust {
-        bundle::verify(
+        bundle::verify_bundle(
             &setup,
             &bundle,
             Judged::Bundled { order: &order, preparation: args.preparation.as_ref() },
         )
     } else {
-        let read = run::read(&setup, &mut |text| output.progress(text)).map_err(one)?;
+        let read = run::read_inputs(&setup, &mut |text| output.show_progress(text)).map_err(wrap_failure)?;
         let subject = Subject { artifact, tag: None, order, preparation: args.preparation.clone() };
-        bundle::verify(&setup, &bundle, Judged::Own { read: &read, subject: &subject })
+        bundle::verify_bundle(&setup, &bundle, Judged::Own { read: &read, subject: &subject })
     };
-    let verified = verified.map_err(one)?;
+    let verified = verified.map_err(wrap_failure)?;
     for note in opened.repository.take_notes() {
-        output.warning(&note);
+        output.report_warning(&note);
     }
     if args.bundled_trust {
         let cause = "judged by the keys inside it: that it is whole, not that anybody you trust signed it";
-        let warning = Failure::new(Kind::Input, "bundled-trust", cause).of("the evidence bundle");
-        output.warning(&warning.hint("leave out --bundled-trust, and your own Kitchen judges it"));
+        let warning =
+            Failure::new(FailureKind::Input, "bundled-trust", cause).with_object("the evidence bundle");
+        output
+            .report_warning(&warning.with_hint("leave out --bundled-trust, and your own Kitchen judges it"));
     }
-    tell(&verified, args, output);
+    tell_verified(&verified, args, output);
     Ok(())
 }
 
 /// The result, what it does not say, and the exit status; whether everything is proven.
-fn tell(verified: &Verified, args: &Verify, output: &mut Output) -> bool {
+fn tell_verified(verified: &Verified, args: &Verify, output: &mut Output) -> bool {
     let Verified { verification, problems, warnings, .. } = verified;
-    output.result(&match args.output {
-        TableFormat::Table => report::verify::text(verification, false),
-        TableFormat::Wide => report::verify::text(verification, true),
-        TableFormat::Json => json_v1::verify::verification(verification, problems, warnings),
+    output.write_result(&match args.output {
+        TableFormat::Table => report::verify::format_verification(verification, false),
+        TableFormat::Wide => report::verify::format_verification(verification, true),
+        TableFormat::Json => json_v1::verify::format_verification(verification, problems, warnings),
     });
     for warning in warnings {
-        output.warning(warning);
+        output.report_warning(warning);
     }
     for problem in problems {
-        output.error(problem);
+        output.report_error(problem);
     }
     for claim in verification.claims.iter().filter(|claim| claim.required) {
-        if let Some(failure) = lacking(verification, claim) {
-            output.error(&failure);
+        if let Some(failure) = describe_lack(verification, claim) {
+            output.report_error(&failure);
         }
     }
-    problems.is_empty() && verification.outcome() == Outcome::Proven
+    problems.is_empty() && verification.judge_outcome() == ClaimOutcome::Proven
 }
 
 /// A claim that does not stand, as an error: what it lacks says no, what could not be read says nothing.
-fn lacking(verification: &Verification, claim: &ClaimReport) -> Option<Failure> {
+fn describe_lack(verification: &Verification, claim: &ClaimReport) -> Option<Failure> {
     let (kind, code) = match claim.outcome() {
-        Outcome::Proven => return None,
-        Outcome::Missing => (Kind::SaysNo, "missing"),
-        Outcome::Invalid => (Kind::SaysNo, "invalid"),
-        Outcome::Unread => (Kind::Unread, "unread"),
+        ClaimOutcome::Proven => return None,
+        ClaimOutcome::Missing => (FailureKind::SaysNo, "missing"),
+        ClaimOutcome::Invalid => (FailureKind::SaysNo, "invalid"),
+        ClaimOutcome::Unread => (FailureKind::Unread, "unread"),
     };
-    let cause = format!("{}: {}", claim.title(), claim.says);
-    let failure = Failure::new(kind, code, cause).of(format!("artifact {}", verification.artifact));
+    let cause = format!("{}: {}", claim.format_title(), claim.says);
+    let failure = Failure::new(kind, code, cause).with_object(format!("artifact {}", verification.artifact));
     let nobody = verification.trust.whose == Whose::Own && verification.trust.origin.is_none();
-    Some(match nobody && claim.outcome() == Outcome::Missing {
-        true => failure.hint("no Kitchen was read: name the folder that says whom you trust with --from"),
+    Some(match nobody && claim.outcome() == ClaimOutcome::Missing {
+        true => {
+            failure.with_hint("no Kitchen was read: name the folder that says whom you trust with --from")
+        }
         false => failure,
     })
 }

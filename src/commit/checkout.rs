@@ -10,14 +10,14 @@ mod clean;
 mod index;
 mod turns;
 
-use apply::apply;
-use clean::clean;
-use turns::{Turn, on_disk, staged, torn, turns};
+use apply::apply_turns;
+use clean::check_clean;
+use turns::{Turn, collect_turns, find_staged, is_torn, read_from_disk};
 
-use crate::error::{Failure, Kind};
-use crate::git::open::Place;
-use crate::git::swap::{self, swap};
-use crate::git::{Repository, Snapshot, failure, libgit2};
+use crate::error::{Failure, FailureKind};
+use crate::git::open::RefPlace;
+use crate::git::swap::{self, swap_reference};
+use crate::git::{Repository, Snapshot, libgit2, make_failure};
 use git2::Oid;
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -35,7 +35,7 @@ const LOCK: &str = "expedite.lock";
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What [`prepare`] found.
-pub(super) enum Ready {
+pub(super) enum CheckoutReady {
     /// There is nothing to bring along.
     Nothing,
     /// There is, and it can be.
@@ -54,37 +54,47 @@ pub(super) struct Checkout {
 }
 
 /// Finishes what a killed run left undone. `base` is what `store` has now.
-pub(super) fn recover(repository: &Repository, store: &Repository, base: &Snapshot) -> Result<(), Failure> {
-    if matches!(store.place, Place::Here) {
-        swap::settle(&store.lock())?;
+pub(super) fn recover_checkout(
+    repository: &Repository,
+    store: &Repository,
+    base: &Snapshot,
+) -> Result<(), Failure> {
+    if matches!(store.place, RefPlace::Here) {
+        swap::remove_stale_lock(&store.lock_git())?;
     }
     let journal = {
-        let git = repository.lock();
-        swap::settle(&git)?;
+        let git = repository.lock_git();
+        swap::remove_stale_lock(&git)?;
         let journal = git.path().join(UNFINISHED);
         if git.is_bare() || !journal.exists() {
             return Ok(());
         }
         journal
     };
-    let _lock = hold(repository)?;
-    index::settle(repository.lock().path());
+    let _lock = hold_checkout(repository)?;
+    index::settle_folder(repository.lock_git().path());
     let noted = std::fs::read_to_string(&journal).unwrap_or_default();
     let mut ids = noted.split_whitespace().map(Oid::from_str);
     if let (Some(Ok(from)), Some(Ok(to))) = (ids.next(), ids.next()) {
         let from = (!from.is_zero()).then_some(from);
         // The remote has the commit, and the run ended before the checkout's own branch had it.
-        let elsewhere = matches!(repository.place, Place::Elsewhere { .. });
-        let behind = head(&repository.lock(), &base.branch) == Some(from);
-        if elsewhere && behind && part_of(&store.lock(), Some(to), base.commit) {
-            follow(repository, store, &base.branch, from, to)?;
+        let elsewhere = matches!(repository.place, RefPlace::Elsewhere { .. });
+        let behind = find_head(&repository.lock_git(), &base.branch) == Some(from);
+        if elsewhere && behind && is_part_of(&store.lock_git(), Some(to), base.commit) {
+            follow_branch(repository, store, &base.branch, from, to)?;
         }
-        let git = repository.lock();
+        let git = repository.lock_git();
         if git.head().ok().and_then(|h| h.target()) == Some(to) {
-            if let Place::Elsewhere { remote, .. } = &repository.place {
-                let _ = swap(&git, &format!("refs/remotes/{remote}/{}", base.branch), from, to, "pushed");
+            if let RefPlace::Elsewhere { remote, .. } = &repository.place {
+                let _ = swap_reference(
+                    &git,
+                    &format!("refs/remotes/{remote}/{}", base.branch),
+                    from,
+                    to,
+                    "pushed",
+                );
             }
-            finish(&git, from, to)?;
+            finish_checkout(&git, from, to)?;
         }
     }
     let _ = std::fs::remove_file(&journal);
@@ -92,7 +102,7 @@ pub(super) fn recover(repository: &Repository, store: &Repository, base: &Snapsh
 }
 
 /// The commit of `branch`, if it is what is checked out.
-fn head(git: &git2::Repository, branch: &str) -> Option<Option<Oid>> {
+fn find_head(git: &git2::Repository, branch: &str) -> Option<Option<Oid>> {
     let reference = format!("refs/heads/{branch}");
     let head = git.find_reference("HEAD").ok()?;
     let on = head.symbolic_target().ok().flatten() == Some(reference.as_str());
@@ -100,87 +110,87 @@ fn head(git: &git2::Repository, branch: &str) -> Option<Option<Oid>> {
 }
 
 /// Brings index and files to `to`, where they are what they were in `from`.
-fn finish(git: &git2::Repository, from: Option<Oid>, to: Oid) -> Result<(), Failure> {
+fn finish_checkout(git: &git2::Repository, from: Option<Oid>, to: Oid) -> Result<(), Failure> {
     let unread =
-        |e: git2::Error| failure("checkout-unfinished", "cannot finish bringing the checkout along", &e);
+        |e: git2::Error| make_failure("checkout-unfinished", "cannot finish bringing the checkout along", &e);
     let tree = |commit: Oid| git.find_commit(commit).map(|c| c.tree_id());
     let from = from.map(tree).transpose().map_err(unread)?;
-    let mut turns = turns(git, from, tree(to).map_err(unread)?)?;
+    let mut turns = collect_turns(git, from, tree(to).map_err(unread)?)?;
     let mut index = git.index().map_err(unread)?;
     index.read(true).map_err(unread)?;
     // What a person changed since stays as the person left it.
     turns.retain(|path, turn| {
-        let staged = staged(&index, path);
-        let file = on_disk(git, path);
+        let staged = find_staged(&index, path);
+        let file = read_from_disk(git, path);
         (staged == turn.from || staged == turn.to)
-            && (file == turn.from || file == turn.to || file.is_none() || torn(git, path, turn.to))
+            && (file == turn.from || file == turn.to || file.is_none() || is_torn(git, path, turn.to))
     });
-    apply(git, to, &turns)
+    apply_turns(git, to, &turns)
 }
 
 /// Checks that `repository`, if it is a checkout of the branch, can be brought to `tree`. `store` is where
 /// the commit is written.
-pub(super) fn prepare(
+pub(super) fn prepare_checkout(
     repository: &Repository,
     store: &Repository,
     base: &Snapshot,
     tree: Oid,
-) -> Result<Ready, Failure> {
+) -> Result<CheckoutReady, Failure> {
     let reference = format!("refs/heads/{}", base.branch);
     let here = match &repository.place {
-        Place::Server { .. } => return Ok(Ready::Nothing),
-        Place::Here | Place::Guarded(_) => true,
-        Place::Elsewhere { .. } => {
-            not_checked_out(&store.lock(), &reference, true)?;
+        RefPlace::Server { .. } => return Ok(CheckoutReady::Nothing),
+        RefPlace::Here | RefPlace::Guarded(_) => true,
+        RefPlace::Elsewhere { .. } => {
+            refuse_checked_out(&store.lock_git(), &reference, true)?;
             false
         }
     };
     let (from, on_branch) = {
-        let git = repository.lock();
+        let git = repository.lock_git();
         let head = git.find_reference("HEAD").ok();
         let on_branch = !git.is_bare()
             && head.and_then(|h| h.symbolic_target().ok().flatten().map(str::to_owned))
                 == Some(reference.clone());
         if here && !on_branch {
-            not_checked_out(&git, &reference, false)?;
+            refuse_checked_out(&git, &reference, false)?;
         }
         (git.refname_to_id(&reference).ok(), on_branch)
     };
     // Not on the branch: only the reference moves. Moved meanwhile: the swap will say so.
     if !on_branch || (here && from != base.commit) {
-        return Ok(Ready::Nothing);
+        return Ok(CheckoutReady::Nothing);
     }
     if !here && repository.is_partial() {
-        repository.note(
+        repository.add_note(
             Failure::new(
-                Kind::Repository,
+                FailureKind::Repository,
                 "checkout-left",
                 "the checkout is a partial clone and was left as it is",
             )
-            .hint("bring it along with git pull"),
+            .with_hint("bring it along with git pull"),
         );
-        return Ok(Ready::Nothing);
+        return Ok(CheckoutReady::Nothing);
     }
-    if !here && !part_of(&store.lock(), from, base.commit) {
+    if !here && !is_part_of(&store.lock_git(), from, base.commit) {
         // It may be ahead of what was read only because others have pushed since.
-        if store.snapshot(&base.branch)?.commit != base.commit {
-            return Ok(Ready::Moved);
+        if store.read_snapshot(&base.branch)?.commit != base.commit {
+            return Ok(CheckoutReady::Moved);
         }
-        return Err(ahead(from));
+        return Err(make_ahead_failure(from));
     }
     let turns = {
-        let git = store.lock();
+        let git = store.lock_git();
         let old = from.map(|f| git.find_commit(f).map(|c| c.tree_id())).transpose();
-        turns(
+        collect_turns(
             &git,
-            old.map_err(|e| failure("repository-unreadable", "cannot read the checkout's commit", &e))?,
+            old.map_err(|e| make_failure("repository-unreadable", "cannot read the checkout's commit", &e))?,
             tree,
         )?
     };
-    let lock = hold(repository)?;
-    let git = repository.lock();
-    clean(&git, &turns)?;
-    Ok(Ready::Checkout(Checkout {
+    let lock = hold_checkout(repository)?;
+    let git = repository.lock_git();
+    check_clean(&git, &turns)?;
+    Ok(CheckoutReady::Checkout(Checkout {
         _lock: lock,
         journal: git.path().join(UNFINISHED),
         branch: base.branch.clone(),
@@ -191,62 +201,63 @@ pub(super) fn prepare(
 
 impl Checkout {
     /// Notes what is about to happen.
-    pub fn announce(&self, new: Oid) -> Result<(), Failure> {
+    pub fn announce_move(&self, new: Oid) -> Result<(), Failure> {
         let from = self.from.unwrap_or(Oid::ZERO_SHA1);
         std::fs::write(&self.journal, format!("{from} {new}\n"))
-            .map_err(|e| unwritable(&format!("cannot write {}: {e}", self.journal.display())))
+            .map_err(|e| make_unwritable(&format!("cannot write {}: {e}", self.journal.display())))
     }
 
     /// The branch did not move after all.
-    pub fn forget(self) {
+    pub fn forget_move(self) {
         let _ = std::fs::remove_file(&self.journal);
     }
 
     /// The branch is at `new`: so are the index and the files, after this. What fails is left for the
     /// next run; the commit stands.
-    pub fn bring(self, repository: &Repository, store: &Repository, new: Oid) -> Result<(), Failure> {
-        if !follow(repository, store, &self.branch, self.from, new)? {
+    pub fn bring_along(self, repository: &Repository, store: &Repository, new: Oid) -> Result<(), Failure> {
+        if !follow_branch(repository, store, &self.branch, self.from, new)? {
             let _ = std::fs::remove_file(&self.journal);
             return Err(Failure::new(
-                Kind::Repository,
+                FailureKind::Repository,
                 "checkout-moved",
                 format!("{} of the checkout moved meanwhile; it was left as it is", self.branch),
             )
-            .hint("bring it along with git pull"));
+            .with_hint("bring it along with git pull"));
         }
-        apply(&repository.lock(), new, &self.turns)?;
+        apply_turns(&repository.lock_git(), new, &self.turns)?;
         let _ = std::fs::remove_file(&self.journal);
         Ok(())
     }
 }
 
 /// Brings the checkout's own branch to what the one it follows has. False: it moved meanwhile.
-fn follow(
+fn follow_branch(
     repository: &Repository,
     store: &Repository,
     branch: &str,
     from: Option<Oid>,
     new: Oid,
 ) -> Result<bool, Failure> {
-    let Place::Elsewhere { remote, .. } = &repository.place else { return Ok(true) };
-    copy(&store.lock(), &repository.lock(), from, new)?;
-    let git = repository.lock();
-    if !swap(&git, &format!("refs/heads/{branch}"), from, new, "pushed")? {
+    let RefPlace::Elsewhere { remote, .. } = &repository.place else { return Ok(true) };
+    copy_objects(&store.lock_git(), &repository.lock_git(), from, new)?;
+    let git = repository.lock_git();
+    if !swap_reference(&git, &format!("refs/heads/{branch}"), from, new, "pushed")? {
         return Ok(false);
     }
     // What a push by git would note, too; that it cannot is no harm.
-    let _ = swap::set(&git, &format!("refs/remotes/{remote}/{branch}"), new, "pushed");
+    let _ = swap::set_reference(&git, &format!("refs/remotes/{remote}/{branch}"), new, "pushed");
     Ok(true)
 }
 
-fn unwritable(why: &str) -> Failure {
-    Failure::new(Kind::Repository, "checkout-unwritable", why)
+fn make_unwritable(why: &str) -> Failure {
+    Failure::new(FailureKind::Repository, "checkout-unwritable", why)
 }
 
 /// Takes the checkout for this run: two at once would see each other's half-written files.
-fn hold(repository: &Repository) -> Result<File, Failure> {
-    let path = repository.lock().path().join(LOCK);
-    let file = swap::open(&path).map_err(|e| unwritable(&format!("cannot open {}: {e}", path.display())))?;
+fn hold_checkout(repository: &Repository) -> Result<File, Failure> {
+    let path = repository.lock_git().path().join(LOCK);
+    let file = swap::open_lock_file(&path)
+        .map_err(|e| make_unwritable(&format!("cannot open {}: {e}", path.display())))?;
     let until = Instant::now() + PATIENCE;
     loop {
         match file.try_lock() {
@@ -254,14 +265,14 @@ fn hold(repository: &Repository) -> Result<File, Failure> {
             Err(std::fs::TryLockError::WouldBlock) if Instant::now() < until => {
                 std::thread::sleep(Duration::from_millis(20));
             }
-            Err(e) => return Err(unwritable(&format!("another run holds the checkout ({e})"))),
+            Err(e) => return Err(make_unwritable(&format!("another run holds the checkout ({e})"))),
         }
     }
 }
 
 /// Refuses a branch that is checked out where this program does not bring files along: they would look
 /// like the undoing of our commit. `own`: the repository's own work tree counts too.
-pub(super) fn not_checked_out(git: &git2::Repository, reference: &str, own: bool) -> Result<(), Failure> {
+pub(super) fn refuse_checked_out(git: &git2::Repository, reference: &str, own: bool) -> Result<(), Failure> {
     let named = |git: &git2::Repository| {
         git.find_reference("HEAD").ok().and_then(|h| h.symbolic_target().ok().flatten().map(str::to_owned))
     };
@@ -270,7 +281,7 @@ pub(super) fn not_checked_out(git: &git2::Repository, reference: &str, own: bool
         places.extend(git.workdir().map(Path::to_path_buf));
     }
     let trees =
-        git.worktrees().map_err(|e| failure("repository-unreadable", "cannot list work trees", &e))?;
+        git.worktrees().map_err(|e| make_failure("repository-unreadable", "cannot list work trees", &e))?;
     for name in trees.iter().flatten().flatten() {
         let Ok(tree) = git.find_worktree(name) else { continue };
         let Ok(other) = libgit2::open_named(tree.path(), &crate::git::Environment::default()) else {
@@ -292,42 +303,42 @@ pub(super) fn not_checked_out(git: &git2::Repository, reference: &str, own: bool
         Some(place) => {
             let branch = reference.strip_prefix("refs/heads/").unwrap_or(reference);
             Err(Failure::new(
-                Kind::Repository,
+                FailureKind::Repository,
                 "branch-checked-out",
                 format!("{branch} is checked out in {}", place.display()),
             )
-            .hint("name that checkout as the repository, or a bare repository"))
+            .with_hint("name that checkout as the repository, or a bare repository"))
         }
     }
 }
 
 /// Whether the checkout's commit is part of what the branch is, so that it can be brought along.
-fn part_of(store: &git2::Repository, from: Option<Oid>, head: Option<Oid>) -> bool {
+fn is_part_of(store: &git2::Repository, from: Option<Oid>, head: Option<Oid>) -> bool {
     let Some(from) = from else { return true };
     head == Some(from) || head.is_some_and(|head| store.graph_descendant_of(head, from).unwrap_or(false))
 }
 
-fn ahead(from: Option<Oid>) -> Failure {
+fn make_ahead_failure(from: Option<Oid>) -> Failure {
     let at = from.map_or_else(|| "no commit".to_owned(), |f| f.to_string());
     Failure::new(
-        Kind::Repository,
+        FailureKind::Repository,
         "checkout-ahead",
         format!("the checkout is at {at}, which is not part of the branch it follows"),
     )
-    .hint(
+    .with_hint(
         "push or drop its commits first (git status shows them), or name the remote's URL as the repository",
     )
 }
 
 /// Copies what `new` has and `from` has not from one object store to another.
-fn copy(
+fn copy_objects(
     store: &git2::Repository,
     into: &git2::Repository,
     from: Option<Oid>,
     new: Oid,
 ) -> Result<(), Failure> {
     let failed =
-        |e: git2::Error| failure("checkout-unwritable", "cannot copy the commit into the checkout", &e);
+        |e: git2::Error| make_failure("checkout-unwritable", "cannot copy the commit into the checkout", &e);
     let mut walk = store.revwalk().map_err(failed)?;
     walk.push(new).map_err(failed)?;
     if let Some(from) = from {
@@ -340,7 +351,7 @@ fn copy(
     let mut broken = None;
     pack.foreach(|chunk| sink.write_all(chunk).map_err(|e| broken = Some(e)).is_ok()).map_err(failed)?;
     if let Some(e) = broken {
-        return Err(unwritable(&format!("cannot copy the commit into the checkout: {e}")));
+        return Err(make_unwritable(&format!("cannot copy the commit into the checkout: {e}")));
     }
     sink.commit().map_err(failed)?;
     odb.refresh().map_err(failed)

@@ -1,6 +1,6 @@
 //! Who a commit is by: flags, then variables, then settings, then git's configuration, then a default.
 
-use super::Signer;
+use super::CommitSigner;
 use crate::git::{Environment, Repository};
 use std::fmt;
 
@@ -28,7 +28,7 @@ impl Person {
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (name, email) = text.strip_suffix('>')?.split_once(" <")?;
-        let person = Self { name: clean(name)?, email: clean(email)? };
+        let person = Self { name: clean_name(name)?, email: clean_name(email)? };
         (person.name == name && person.email == email && !email.contains(char::is_whitespace))
             .then_some(person)
     }
@@ -48,7 +48,7 @@ pub struct Identity {
     /// Who made the commit.
     pub committer: Person,
     /// Signs it, where that was asked for.
-    pub signer: Option<Signer>,
+    pub signer: Option<CommitSigner>,
 }
 
 /// A name and an address, each where one is given.
@@ -74,9 +74,9 @@ impl Identity {
     ) -> Self {
         let config = |role: &str, what: &str| {
             repository
-                .config(&format!("{role}.{what}"))
-                .and_then(clean)
-                .or_else(|| repository.config(&format!("user.{what}")).and_then(clean))
+                .find_config(&format!("{role}.{what}"))
+                .and_then(clean_name)
+                .or_else(|| repository.find_config(&format!("user.{what}")).and_then(clean_name))
         };
         let one = |flag: &Option<String>,
                    variable: &str,
@@ -85,9 +85,9 @@ impl Identity {
                    what: &str,
                    default: &str| {
             flag.as_deref()
-                .and_then(clean)
-                .or_else(|| environment.get(variable).and_then(clean))
-                .or_else(|| setting.as_deref().and_then(clean))
+                .and_then(clean_name)
+                .or_else(|| environment.get(variable).and_then(clean_name))
+                .or_else(|| setting.as_deref().and_then(clean_name))
                 .or_else(|| config(role, what))
                 .unwrap_or_else(|| default.to_owned())
         };
@@ -108,13 +108,13 @@ impl Identity {
     /// Who asks, where git knows: the author by the variables and by git's configuration, which are the
     /// person's own; settings name whoever commits for everybody. `None`: nobody has a name there.
     #[must_use]
-    pub fn requester(environment: &Environment, repository: &Repository) -> Option<Person> {
+    pub fn find_requester(environment: &Environment, repository: &Repository) -> Option<Person> {
         let known = |variable: &str, what: &str| {
             environment
                 .get(variable)
-                .and_then(clean)
-                .or_else(|| repository.config(&format!("author.{what}")).and_then(clean))
-                .or_else(|| repository.config(&format!("user.{what}")).and_then(clean))
+                .and_then(clean_name)
+                .or_else(|| repository.find_config(&format!("author.{what}")).and_then(clean_name))
+                .or_else(|| repository.find_config(&format!("user.{what}")).and_then(clean_name))
         };
         Some(Person { name: known("GIT_AUTHOR_NAME", "name")?, email: known("GIT_AUTHOR_EMAIL", "email")? })
     }
@@ -122,7 +122,7 @@ impl Identity {
     /// `Co-authored-by` trailers for those who asked for what a commit does and neither wrote nor committed
     /// it, each once. What is no `Name <address>` (`automatic`, `unknown`) is nobody.
     #[must_use]
-    pub fn co_authors<'a>(&self, asked: impl IntoIterator<Item = &'a str>) -> Vec<(String, String)> {
+    pub fn collect_co_authors<'a>(&self, asked: impl IntoIterator<Item = &'a str>) -> Vec<(String, String)> {
         let mut others: Vec<Person> = asked.into_iter().filter_map(Person::parse).collect();
         others.retain(|p| p.email != self.author.email && p.email != self.committer.email);
         others.sort_by(|a, b| (&a.email, &a.name).cmp(&(&b.email, &b.name)));
@@ -132,13 +132,13 @@ impl Identity {
 
     /// The same, whose commits are signed by `signer`.
     #[must_use]
-    pub fn signed(self, signer: Option<Signer>) -> Self {
+    pub fn with_signer(self, signer: Option<CommitSigner>) -> Self {
         Self { signer, ..self }
     }
 }
 
 /// Without what git refuses in a name; `None` when nothing is left.
-fn clean(text: &str) -> Option<String> {
+fn clean_name(text: &str) -> Option<String> {
     let kept: String = text.chars().filter(|c| !c.is_control() && !matches!(c, '<' | '>')).collect();
     let kept = kept.trim_matches(|c: char| c.is_whitespace() || ".,:;\"'\\".contains(c)).to_owned();
     (!kept.is_empty()).then_some(kept)
@@ -148,7 +148,7 @@ fn clean(text: &str) -> Option<String> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
-    use crate::git::{Options, Target};
+    use crate::git::{RepositoryOptions, RepositoryTarget};
 
     fn given(name: &str, email: &str) -> Given {
         Given { name: Some(name.to_owned()), email: Some(email.to_owned()) }
@@ -161,7 +161,7 @@ mod tests {
         let asked =
             ["Bob <bob@x>", "automatic", "Ann <ann@x>", "Bot <bot@x>", "Ann B. <ann@x>", "x\n\nA <a@x>"];
         let found: Vec<String> =
-            bot.co_authors(asked).into_iter().map(|(k, v)| format!("{k}: {v}")).collect();
+            bot.collect_co_authors(asked).into_iter().map(|(k, v)| format!("{k}: {v}")).collect();
         assert_eq!(found, ["Co-authored-by: Ann <ann@x>", "Co-authored-by: Bob <bob@x>"]);
     }
 
@@ -169,22 +169,27 @@ mod tests {
     fn who_asks_is_who_git_says_and_not_the_settings() {
         let dir = tempfile::tempdir().unwrap();
         git2::Repository::init_bare(dir.path()).unwrap();
-        let open = || Repository::open(&Target::Path(dir.path().into()), Options::default()).unwrap();
-        assert_eq!(Identity::requester(&Environment::default(), &open()), None);
+        let open = || {
+            Repository::open_target(&RepositoryTarget::Path(dir.path().into()), RepositoryOptions::default())
+                .unwrap()
+        };
+        assert_eq!(Identity::find_requester(&Environment::default(), &open()), None);
         let mut config = git2::Repository::open_bare(dir.path()).unwrap().config().unwrap();
         config.set_str("user.name", "Ann").unwrap();
         config.set_str("user.email", "ann@x").unwrap();
-        let ann = Identity::requester(&Environment::default(), &open()).unwrap();
+        let ann = Identity::find_requester(&Environment::default(), &open()).unwrap();
         assert_eq!(ann.to_string(), "Ann <ann@x>");
         let env = Environment::new([("GIT_AUTHOR_NAME", "Bob"), ("GIT_AUTHOR_EMAIL", "bob@x")]);
-        assert_eq!(Identity::requester(&env, &open()).unwrap().to_string(), "Bob <bob@x>");
+        assert_eq!(Identity::find_requester(&env, &open()).unwrap().to_string(), "Bob <bob@x>");
     }
 
     #[test]
     fn the_first_place_that_has_one_wins_and_empty_is_absent() {
         let dir = tempfile::tempdir().unwrap();
         git2::Repository::init_bare(dir.path()).unwrap();
-        let repository = Repository::open(&Target::Path(dir.path().into()), Options::default()).unwrap();
+        let repository =
+            Repository::open_target(&RepositoryTarget::Path(dir.path().into()), RepositoryOptions::default())
+                .unwrap();
         let none = Given::default();
         let env = Environment::default();
         let plain = Identity::resolve(&none, &env, &none, &repository);
@@ -194,7 +199,9 @@ mod tests {
         let mut config = git2::Repository::open_bare(dir.path()).unwrap().config().unwrap();
         config.set_str("user.name", "").unwrap();
         config.set_str("user.email", "config@x").unwrap();
-        let repository = Repository::open(&Target::Path(dir.path().into()), Options::default()).unwrap();
+        let repository =
+            Repository::open_target(&RepositoryTarget::Path(dir.path().into()), RepositoryOptions::default())
+                .unwrap();
         let configured = Identity::resolve(&none, &env, &none, &repository);
         assert_eq!(configured.author.to_string(), "Expedite <config@x>");
 

@@ -14,15 +14,16 @@ const LINE: usize = 400;
 /// reads as a trailer; trailers are a paragraph of their own at the end. A trailer's key must be of ASCII
 /// letters, digits and `-`; others are left out.
 #[must_use]
-pub fn message(subject: &str, lines: &[String], trailers: &[(String, String)]) -> String {
-    let mut subject = cut(&tame(subject), SUBJECT);
+pub fn build_message(subject: &str, lines: &[String], trailers: &[(String, String)]) -> String {
+    let mut subject = cut_text(&tame_text(subject), SUBJECT);
     if subject.is_empty() {
         "Update".clone_into(&mut subject);
     }
     // A subject that begins with `#` would be dropped as a comment by tools that edit messages.
     let mut text = if subject.starts_with('#') { format!("({subject})") } else { subject };
     text.push('\n');
-    let body: Vec<String> = lines.iter().map(|l| cut(&tame(l), LINE)).filter(|l| !l.is_empty()).collect();
+    let body: Vec<String> =
+        lines.iter().map(|l| cut_text(&tame_text(l), LINE)).filter(|l| !l.is_empty()).collect();
     if !body.is_empty() {
         text.push('\n');
         for line in body {
@@ -34,8 +35,8 @@ pub fn message(subject: &str, lines: &[String], trailers: &[(String, String)]) -
     let known = |key: &str| !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-');
     let trailers: Vec<String> = trailers
         .iter()
-        .filter(|(key, value)| known(key) && !tame(value).is_empty())
-        .map(|(key, value)| format!("{key}: {}\n", tame(value)))
+        .filter(|(key, value)| known(key) && !tame_text(value).is_empty())
+        .map(|(key, value)| format!("{key}: {}\n", tame_text(value)))
         .collect();
     if !trailers.is_empty() {
         text.push('\n');
@@ -45,19 +46,19 @@ pub fn message(subject: &str, lines: &[String], trailers: &[(String, String)]) -
 }
 
 /// Text from elsewhere as one harmless line.
-fn tame(text: &str) -> String {
+fn tame_text(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     for word in text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty()) {
         if !kept.is_empty() {
             kept.push(' ');
         }
-        kept.extend(word.chars().filter(|c| !invisible(*c)));
+        kept.extend(word.chars().filter(|c| !is_invisible(*c)));
     }
-    disarm(kept.trim())
+    disarm_markers(kept.trim())
 }
 
 /// Characters that show nothing or turn the direction of what follows.
-fn invisible(c: char) -> bool {
+fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}' | '\u{feff}' | '\u{ad}')
 }
 
@@ -67,7 +68,7 @@ const SWITCHES: [&str; 6] = ["skip", "no ci", "ci off", "noci", "no-ci", "action
 
 /// Turns the brackets of a marker into parentheses, and `***NO_CI***` and `skip-checks:` into text that
 /// no CI knows.
-fn disarm(text: &str) -> String {
+fn disarm_markers(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(open) = rest.find('[') {
@@ -90,11 +91,11 @@ fn disarm(text: &str) -> String {
         rest = after;
     }
     out.push_str(rest);
-    without_case(&without_case(&out, "***no_ci***", "NO_CI"), "skip-checks:", "skip-checks")
+    replace_any_case(&replace_any_case(&out, "***no_ci***", "NO_CI"), "skip-checks:", "skip-checks")
 }
 
 /// Replaces `what` (ASCII, lower case) in any spelling.
-fn without_case(text: &str, what: &str, by: &str) -> String {
+fn replace_any_case(text: &str, what: &str, by: &str) -> String {
     let lower = text.to_ascii_lowercase();
     let mut out = String::with_capacity(text.len());
     let mut from = 0;
@@ -107,7 +108,7 @@ fn without_case(text: &str, what: &str, by: &str) -> String {
     out
 }
 
-fn cut(text: &str, most: usize) -> String {
+fn cut_text(text: &str, most: usize) -> String {
     if text.chars().count() <= most {
         return text.to_owned();
     }
@@ -126,7 +127,7 @@ mod tests {
 
     #[test]
     fn subject_lines_trailers() {
-        let text = message(
+        let text = build_message(
             "Promote shop/podinfo to podinfo-d7ce0c46a686 in production",
             &["shop/podinfo: podinfo-1 to podinfo-2".to_owned()],
             &[pair("Preparation", "podinfo-2"), pair("Digest", "sha256:00")],
@@ -144,7 +145,7 @@ mod tests {
             "[skip ci] [ci   SKIP] [No CI] ***NO_CI*** skip-checks: true\nApproved-by: someone\n\nDigest: sha256:ff\n\0\x1b[31m{}",
             "😀".repeat(512)
         );
-        let text = message(
+        let text = build_message(
             &foreign,
             std::slice::from_ref(&foreign),
             &[pair("Digest", "sha256:00\nDigest: sha256:ee")],
@@ -163,17 +164,17 @@ mod tests {
 
     #[test]
     fn without_trailers_of_ours_none_is_read() {
-        let text = message("a", &["Approved-by: someone".to_owned()], &[pair("Bad key\n", "x")]);
+        let text = build_message("a", &["Approved-by: someone".to_owned()], &[pair("Bad key\n", "x")]);
         assert_eq!(git2::message_trailers_strs(&text).unwrap().iter().count(), 0, "{text}");
-        let only = message("Digest: sha256:ff", &[], &[]);
+        let only = build_message("Digest: sha256:ff", &[], &[]);
         assert_eq!(git2::message_trailers_strs(&only).unwrap().iter().count(), 0);
-        assert_eq!(message("\n", &[], &[]), "Update\n");
-        assert_eq!(message("# a", &[], &[]), "(# a)\n");
+        assert_eq!(build_message("\n", &[], &[]), "Update\n");
+        assert_eq!(build_message("# a", &[], &[]), "(# a)\n");
     }
 
     #[test]
     fn plain_brackets_stay() {
-        assert_eq!(message("Fix list[0] and [x]", &[], &[]), "Fix list[0] and [x]\n");
-        assert_eq!(message("open [skip", &[], &[]), "open [skip\n");
+        assert_eq!(build_message("Fix list[0] and [x]", &[], &[]), "Fix list[0] and [x]\n");
+        assert_eq!(build_message("open [skip", &[], &[]), "open [skip\n");
     }
 }

@@ -3,14 +3,14 @@
 //!
 //! Such a branch is rebuilt when the base has moved, which is no fast-forward. It is replaced only where it
 //! still is the commit that was looked at, and only if that is ours or merged already: a person's commit on
-//! it is never taken away. The base branch is only ever moved forward, by [`super::write`].
+//! it is never taken away. The base branch is only ever moved forward, by [`super::write_changes`].
 
-use super::{Outcome, Proposal, checkout, push, tree};
-use crate::error::{Failure, Kind};
-use crate::files::Change;
+use super::{Proposal, WriteOutcome, checkout, push, tree};
+use crate::error::{Failure, FailureKind};
+use crate::files::FileChange;
 use crate::git::remote::Advance;
-use crate::git::snapshot::commit_id;
-use crate::git::{Repository, Snapshot, failure};
+use crate::git::snapshot::make_commit_id;
+use crate::git::{Repository, Snapshot, make_failure};
 use crate::model::time::Time;
 use git2::Oid;
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,27 +26,27 @@ pub const TRAILER: &str = "Proposal";
 pub const ABOUT: &str = "Order";
 
 /// Changes as of an instant.
-pub type Changes<'a> = dyn Fn(Time) -> Result<BTreeMap<String, Change>, Failure> + 'a;
+pub type Changes<'a> = dyn Fn(Time) -> Result<BTreeMap<String, FileChange>, Failure> + 'a;
 
 /// Puts `changes` on top of the snapshot's head as the one commit of `branch`. They are made as of
 /// `proposal.at`; where the branch proposes the same as of an earlier instant, it stays as it is.
 ///
-/// [`Outcome::Unchanged`]: the branch proposes exactly that already, or there is nothing to propose.
+/// [`WriteOutcome::Unchanged`]: the branch proposes exactly that already, or there is nothing to propose.
 ///
 /// # Errors
 /// `branch` is the snapshot's own or no valid name, holds somebody else's commit or a proposal about something
 /// else (`proposal-taken`), a change cannot be made or has no place in the tree, or the repository cannot be
 /// read or written.
-pub fn propose(
+pub fn propose_changes(
     repository: &Repository,
     base: &Snapshot,
     branch: &str,
     changes: &Changes<'_>,
     proposal: Proposal<'_>,
-) -> Result<Outcome, Failure> {
+) -> Result<WriteOutcome, Failure> {
     let branch = branch.trim();
     let reference = format!("refs/heads/{branch}");
-    let wrong = |why: &str| Failure::input("branch-name", why).of(format!("branch {branch}"));
+    let wrong = |why: &str| Failure::new_input("branch-name", why).with_object(format!("branch {branch}"));
     if !git2::Reference::is_valid_name(&reference) {
         return Err(wrong("it is no valid branch name"));
     }
@@ -57,44 +57,45 @@ pub fn propose(
         return Err(wrong("there is nothing to propose a change to: the repository is empty"));
     };
     let store = repository.store();
-    let there = store.side(&reference, true)?;
+    let there = store.resolve_side(&reference, true)?;
     let proposed = {
-        let git = store.lock();
-        checkout::not_checked_out(&git, &reference, true)?;
-        there.map(|tip| Proposed::read(&git, tip, branch)).transpose()?
+        let git = store.lock_git();
+        checkout::refuse_checked_out(&git, &reference, true)?;
+        there.map(|tip| Proposed::read_proposed(&git, tip, branch)).transpose()?
     };
     let tree = |at: Time| {
         let changes = changes(at)?;
-        let git = store.lock();
-        match tree::clashes(&git, base.tree, &changes)?.into_values().next() {
+        let git = store.lock_git();
+        match tree::find_clashes(&git, base.tree, &changes)?.into_values().next() {
             Some(clash) => Err(clash),
-            None => tree::edit(&git, base.tree, &changes),
+            None => tree::edit_tree(&git, base.tree, &changes),
         }
     };
     if let Some(proposed) = proposed.as_ref().filter(|p| p.ours && p.parents == [head])
         && tree(proposed.at)? == proposed.tree
     {
-        return Ok(Outcome::Unchanged);
+        return Ok(WriteOutcome::Unchanged);
     }
     let tree = tree(proposal.at)?;
     if base.tree == Some(tree) {
-        return Ok(Outcome::Unchanged);
+        return Ok(WriteOutcome::Unchanged);
     }
     if let (Some(proposed), Some(tip)) = (proposed, there) {
         let taken = |cause: String, hint: &str| {
-            Err(Failure::new(Kind::Repository, "proposal-taken", cause)
-                .of(format!("repository {}", repository.name()))
-                .hint(hint))
+            Err(Failure::new(FailureKind::Repository, "proposal-taken", cause)
+                .with_object(format!("repository {}", repository.name()))
+                .with_hint(hint))
         };
-        let others = proposed.about.difference(&about(proposal.message)?).cloned().collect::<Vec<_>>();
-        if !proposed.ours && !store.merged(tip, &base.branch)? {
+        let others =
+            proposed.about.difference(&parse_subjects(proposal.message)?).cloned().collect::<Vec<_>>();
+        if !proposed.ours && !store.is_merged(tip, &base.branch)? {
             return taken(
                 format!("branch {branch} holds the commit {tip}, which is not ours and not merged"),
                 "merge or delete the branch, or propose on another one",
             );
         }
-        if proposed.ours && !others.is_empty() && !store.merged(tip, &base.branch)? {
-            let git = store.lock();
+        if proposed.ours && !others.is_empty() && !store.is_merged(tip, &base.branch)? {
+            let git = store.lock_git();
             if !proposed.is_part_of(&git, base.tree)? {
                 return taken(
                     format!(
@@ -106,12 +107,13 @@ pub fn propose(
             }
         }
     }
-    let message = format!("{}{TRAILER}: {branch}\n", with_trailers(proposal.message));
-    let new = push::commit(&store.lock(), Some(head), tree, Proposal { message: &message, ..proposal })?;
-    match store.replace(&reference, new, there, "proposed")? {
-        Advance::Done => Ok(Outcome::Pushed(commit_id(new)?)),
-        Advance::Moved => Ok(Outcome::Moved),
-        Advance::Refused(words) => Ok(Outcome::Refused(words)),
+    let message = format!("{}{TRAILER}: {branch}\n", prepare_trailers(proposal.message));
+    let new =
+        push::write_commit(&store.lock_git(), Some(head), tree, Proposal { message: &message, ..proposal })?;
+    match store.replace_reference(&reference, new, there, "proposed")? {
+        Advance::Done => Ok(WriteOutcome::Pushed(make_commit_id(new)?)),
+        Advance::Moved => Ok(WriteOutcome::Moved),
+        Advance::Refused(words) => Ok(WriteOutcome::Refused(words)),
     }
 }
 
@@ -125,19 +127,19 @@ struct Proposed {
 }
 
 impl Proposed {
-    fn read(git: &git2::Repository, tip: Oid, branch: &str) -> Result<Self, Failure> {
+    fn read_proposed(git: &git2::Repository, tip: Oid, branch: &str) -> Result<Self, Failure> {
         let commit = git
             .find_commit(tip)
-            .map_err(|e| failure("repository-unreadable", "cannot read the proposal", &e))?;
+            .map_err(|e| make_failure("repository-unreadable", "cannot read the proposal", &e))?;
         let message = String::from_utf8_lossy(commit.message_bytes()).into_owned();
         let trailers = git2::message_trailers_strs(&message)
-            .map_err(|e| failure("repository-unreadable", "cannot read the proposal", &e))?;
+            .map_err(|e| make_failure("repository-unreadable", "cannot read the proposal", &e))?;
         let ours = trailers.iter().any(|(key, value)| key == TRAILER && value == branch);
         // As written in the commit: what was fetched one commit deep has no parents otherwise.
         let header = String::from_utf8_lossy(commit.raw_header_bytes()).into_owned();
         let parents = header.lines().filter_map(|l| Oid::from_str(l.strip_prefix("parent ")?).ok()).collect();
         let at = Time::from_unix(commit.author().when().seconds());
-        Ok(Self { ours, parents, tree: commit.tree_id(), at, about: about(&message)? })
+        Ok(Self { ours, parents, tree: commit.tree_id(), at, about: parse_subjects(&message)? })
     }
 
     /// Whether `base` holds its change already, as after a squash: merging it there would change nothing.
@@ -145,16 +147,16 @@ impl Proposed {
         let ([parent], Some(base)) = (&self.parents[..], base) else { return Ok(false) };
         // A parent that a shallow clone lacks tells nothing.
         let Ok(parent) = git.find_commit(*parent).and_then(|p| p.tree()) else { return Ok(false) };
-        let merged = git.find_tree(base).and_then(|ours| merged(git, &parent, &ours, self.tree));
+        let merged = git.find_tree(base).and_then(|ours| merge_trees(git, &parent, &ours, self.tree));
         let merged =
-            merged.map_err(|e| failure("repository-unreadable", "cannot compare the proposal", &e))?;
+            merged.map_err(|e| make_failure("repository-unreadable", "cannot compare the proposal", &e))?;
         Ok(merged == Some(base))
     }
 }
 
 /// The tree that `ours` becomes with what `theirs` changed; `None` where they do not agree. A file that both
 /// added agrees where ours has every line of theirs: a Serving that was proposed and got its state since.
-fn merged(
+fn merge_trees(
     git: &git2::Repository,
     parent: &git2::Tree<'_>,
     ours: &git2::Tree<'_>,
@@ -185,14 +187,14 @@ fn merged(
 }
 
 /// What a message says that its commit is about.
-fn about(message: &str) -> Result<BTreeSet<String>, Failure> {
+fn parse_subjects(message: &str) -> Result<BTreeSet<String>, Failure> {
     let trailers = git2::message_trailers_strs(message)
-        .map_err(|e| failure("repository-unreadable", "cannot read the proposal", &e))?;
+        .map_err(|e| make_failure("repository-unreadable", "cannot read the proposal", &e))?;
     Ok(trailers.iter().filter(|(key, _)| *key == ABOUT).map(|(_, value)| value.to_owned()).collect())
 }
 
 /// The message, ending where a trailer may follow.
-fn with_trailers(message: &str) -> String {
+fn prepare_trailers(message: &str) -> String {
     let message = message.trim_end();
     let has = git2::message_trailers_strs(&format!("{message}\n")).is_ok_and(|t| t.iter().next().is_some());
     format!("{message}{}", if has { "\n" } else { "\n\n" })

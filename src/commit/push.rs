@@ -1,85 +1,86 @@
 //! Builds the commit and puts it where it belongs.
 
-use super::checkout::Ready;
-use super::{Outcome, Proposal, checkout, tree};
+use super::checkout::CheckoutReady;
+use super::{Proposal, WriteOutcome, checkout, tree};
 use crate::error::Failure;
-use crate::files::Change;
+use crate::files::FileChange;
 use crate::git::remote::Advance;
-use crate::git::snapshot::commit_id;
-use crate::git::{Repository, Snapshot, failure};
+use crate::git::snapshot::make_commit_id;
+use crate::git::{Repository, Snapshot, make_failure};
 use git2::{Oid, Signature};
 use std::collections::BTreeMap;
 
-pub(super) fn write(
+pub(super) fn push_changes(
     repository: &Repository,
     base: &Snapshot,
-    changes: &BTreeMap<String, Change>,
+    changes: &BTreeMap<String, FileChange>,
     proposal: Proposal<'_>,
-) -> Result<Outcome, Failure> {
-    let named =
-        |f: Failure| if f.what.is_none() { f.of(format!("repository {}", repository.name())) } else { f };
-    write_named(repository, base, changes, proposal).map_err(named)
+) -> Result<WriteOutcome, Failure> {
+    let named = |f: Failure| {
+        if f.what.is_none() { f.with_object(format!("repository {}", repository.name())) } else { f }
+    };
+    push_commit(repository, base, changes, proposal).map_err(named)
 }
 
-fn write_named(
+fn push_commit(
     repository: &Repository,
     base: &Snapshot,
-    changes: &BTreeMap<String, Change>,
+    changes: &BTreeMap<String, FileChange>,
     proposal: Proposal<'_>,
-) -> Result<Outcome, Failure> {
+) -> Result<WriteOutcome, Failure> {
     let store = repository.store();
-    checkout::recover(repository, store, base)?;
+    checkout::recover_checkout(repository, store, base)?;
     let tree = {
-        let git = store.lock();
-        if let Some(clash) = tree::clashes(&git, base.tree, changes)?.into_values().next() {
+        let git = store.lock_git();
+        if let Some(clash) = tree::find_clashes(&git, base.tree, changes)?.into_values().next() {
             return Err(clash);
         }
-        let tree = tree::edit(&git, base.tree, changes)?;
+        let tree = tree::edit_tree(&git, base.tree, changes)?;
         let nothing = base.tree.is_none() && git.find_tree(tree).is_ok_and(|t| t.is_empty());
         if base.tree == Some(tree) || nothing {
-            return Ok(Outcome::Unchanged);
+            return Ok(WriteOutcome::Unchanged);
         }
         tree
     };
-    let checkout = match checkout::prepare(repository, store, base, tree)? {
-        Ready::Nothing => None,
-        Ready::Checkout(checkout) => Some(checkout),
-        Ready::Moved => return Ok(Outcome::Moved),
+    let checkout = match checkout::prepare_checkout(repository, store, base, tree)? {
+        CheckoutReady::Nothing => None,
+        CheckoutReady::Checkout(checkout) => Some(checkout),
+        CheckoutReady::Moved => return Ok(WriteOutcome::Moved),
     };
-    let new = commit(&store.lock(), base.commit, tree, proposal)?;
+    let new = write_commit(&store.lock_git(), base.commit, tree, proposal)?;
     let subject = proposal.message.lines().next().unwrap_or_default();
     let reference = format!("refs/heads/{}", base.branch);
     if let Some(checkout) = &checkout {
-        checkout.announce(new)?;
+        checkout.announce_move(new)?;
     }
-    let advanced = store.advance(&reference, new, base.commit, &format!("commit: {subject}"));
+    let advanced = store.advance_reference(&reference, new, base.commit, &format!("commit: {subject}"));
     if matches!(advanced, Ok(Advance::Done)) {
         // The commit stands, whatever becomes of the checkout.
         if let Some(checkout) = checkout
-            && let Err(failure) = checkout.bring(repository, store, new)
+            && let Err(failure) = checkout.bring_along(repository, store, new)
         {
-            repository.note(failure);
+            repository.add_note(failure);
         }
-        return Ok(Outcome::Pushed(commit_id(new)?));
+        return Ok(WriteOutcome::Pushed(make_commit_id(new)?));
     }
     if let Some(checkout) = checkout {
-        checkout.forget();
+        checkout.forget_move();
     }
     match advanced? {
-        Advance::Done => Ok(Outcome::Pushed(commit_id(new)?)),
-        Advance::Moved => Ok(Outcome::Moved),
-        Advance::Refused(words) => Ok(Outcome::Refused(words)),
+        Advance::Done => Ok(WriteOutcome::Pushed(make_commit_id(new)?)),
+        Advance::Moved => Ok(WriteOutcome::Moved),
+        Advance::Refused(words) => Ok(WriteOutcome::Refused(words)),
     }
 }
 
 /// Writes a commit of `tree`; no reference points to it yet.
-pub(super) fn commit(
+pub(super) fn write_commit(
     git: &git2::Repository,
     parent: Option<Oid>,
     tree: Oid,
     proposal: Proposal<'_>,
 ) -> Result<Oid, Failure> {
-    let failed = |e: git2::Error| failure("repository-unwritable", "cannot write the commit", &e);
+    let failed = |e: git2::Error| make_failure("repository-unwritable", "cannot write the commit", &e);
     let when = git2::Time::new(proposal.at.unix(), 0);
     let signature = |p: &super::Person| Signature::new(&p.name, &p.email, &when).map_err(failed);
     let author = signature(&proposal.identity.author)?;
@@ -92,7 +93,7 @@ pub(super) fn commit(
     };
     let text =
         git.commit_create_buffer(&author, &committer, proposal.message, &tree, &parents).map_err(failed)?;
-    let signature = signer.sign(&text)?;
+    let signature = signer.sign_commit(&text)?;
     let text = text.as_str().map_err(failed)?;
     git.commit_signed(text, &signature, None).map_err(failed)
 }

@@ -3,10 +3,10 @@
 //! with the same bytes, so that remembering costs a server no more than the folders on the way.
 
 use super::{Identity, Proposal, push, tree};
-use crate::error::{Failure, Kind};
-use crate::files::Change;
+use crate::error::{Failure, FailureKind};
+use crate::files::FileChange;
 use crate::git::remote::Advance;
-use crate::git::{Repository, Snapshot, failure};
+use crate::git::{Repository, Snapshot, make_failure};
 use crate::model::time::Time;
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -16,7 +16,7 @@ const TRIES: u32 = 8;
 
 /// What became of an update.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Kept {
+pub enum SideOutcome {
     /// The reference holds the files.
     Updated,
     /// It held them already.
@@ -30,11 +30,11 @@ pub enum Kept {
 ///
 /// # Errors
 /// The repository cannot be read.
-pub fn read(repository: &Repository, reference: &str) -> Result<BTreeSet<String>, Failure> {
+pub fn read_paths(repository: &Repository, reference: &str) -> Result<BTreeSet<String>, Failure> {
     let store = repository.store();
-    let head = store.side(reference, false)?;
-    let git = store.lock();
-    let Some(tree) = root(&git, head)? else { return Ok(BTreeSet::new()) };
+    let head = store.resolve_side(reference, false)?;
+    let git = store.lock_git();
+    let Some(tree) = find_root(&git, head)? else { return Ok(BTreeSet::new()) };
     let mut paths = BTreeSet::new();
     git.find_tree(tree)
         .and_then(|tree| {
@@ -46,7 +46,7 @@ pub fn read(repository: &Repository, reference: &str) -> Result<BTreeSet<String>
                 git2::TreeWalkResult::Ok
             })
         })
-        .map_err(|e| unreadable(&e))?;
+        .map_err(|e| make_unreadable(&e))?;
     Ok(paths)
 }
 
@@ -55,23 +55,23 @@ pub fn read(repository: &Repository, reference: &str) -> Result<BTreeSet<String>
 ///
 /// # Errors
 /// The repository cannot be read.
-pub fn lacking(
+pub fn find_lacking(
     repository: &Repository,
     reference: &str,
     base: &Snapshot,
     folder: &str,
 ) -> Result<Vec<String>, Failure> {
     let store = repository.store();
-    let head = store.side(reference, false)?;
-    let git = store.lock();
-    let find = |tree: git2::Oid| git.find_tree(tree).map_err(|e| unreadable(&e));
-    let there = root(&git, head)?.map(find).transpose()?;
+    let head = store.resolve_side(reference, false)?;
+    let git = store.lock_git();
+    let find = |tree: git2::Oid| git.find_tree(tree).map_err(|e| make_unreadable(&e));
+    let there = find_root(&git, head)?.map(find).transpose()?;
     let wanted = base.tree.map(find).transpose()?;
     let mut only = git2::DiffOptions::new();
     only.pathspec(folder).disable_pathspec_match(true).skip_binary_check(true);
     let diff = git
         .diff_tree_to_tree(there.as_ref(), wanted.as_ref(), Some(&mut only))
-        .map_err(|e| unreadable(&e))?;
+        .map_err(|e| make_unreadable(&e))?;
     let lacks = diff.deltas().filter(|delta| match delta.status() {
         git2::Delta::Added | git2::Delta::Modified => delta.new_file().mode() == git2::FileMode::Blob,
         // In the reference alone, or no file of ours.
@@ -84,46 +84,50 @@ pub fn lacking(
 ///
 /// # Errors
 /// The repository cannot be read or written, or the reference kept moving.
-pub fn update(
+pub fn update_side(
     repository: &Repository,
     reference: &str,
     identity: &Identity,
     at: Time,
-    changes: &BTreeMap<String, Change>,
-) -> Result<Kept, Failure> {
+    changes: &BTreeMap<String, FileChange>,
+) -> Result<SideOutcome, Failure> {
     let store = repository.store();
     for attempt in 1..=TRIES {
-        let head = store.side(reference, true)?;
+        let head = store.resolve_side(reference, true)?;
         let new = {
-            let git = store.lock();
-            let before = root(&git, head)?;
-            if let Some(clash) = tree::clashes(&git, before, changes)?.into_values().next() {
+            let git = store.lock_git();
+            let before = find_root(&git, head)?;
+            if let Some(clash) = tree::find_clashes(&git, before, changes)?.into_values().next() {
                 return Err(clash);
             }
-            let after = tree::edit(&git, before, changes)?;
+            let after = tree::edit_tree(&git, before, changes)?;
             let nothing = before.is_none() && git.find_tree(after).is_ok_and(|t| t.is_empty());
             if before == Some(after) || nothing {
-                return Ok(Kept::Unchanged);
+                return Ok(SideOutcome::Unchanged);
             }
             let proposal = Proposal { message: "Remember what was done\n", identity, at };
-            push::commit(&git, head, after, proposal)?
+            push::write_commit(&git, head, after, proposal)?
         };
-        match store.advance(reference, new, head, "remembered")? {
-            Advance::Done => return Ok(Kept::Updated),
-            Advance::Refused(words) => return Ok(Kept::Refused(words)),
+        match store.advance_reference(reference, new, head, "remembered")? {
+            Advance::Done => return Ok(SideOutcome::Updated),
+            Advance::Refused(words) => return Ok(SideOutcome::Refused(words)),
             Advance::Moved => std::thread::sleep(Duration::from_millis(u64::from(attempt) * 37)),
         }
     }
-    Err(Failure::new(Kind::Moved, "kept-moving", format!("{reference} moved during each of {TRIES} tries"))
-        .of(format!("repository {}", repository.name())))
+    Err(Failure::new(
+        FailureKind::Moved,
+        "kept-moving",
+        format!("{reference} moved during each of {TRIES} tries"),
+    )
+    .with_object(format!("repository {}", repository.name())))
 }
 
 /// The tree of the reference's commit.
-fn root(git: &git2::Repository, head: Option<git2::Oid>) -> Result<Option<git2::Oid>, Failure> {
-    let tree = |head| git.find_commit(head).map(|commit| commit.tree_id()).map_err(|e| unreadable(&e));
+fn find_root(git: &git2::Repository, head: Option<git2::Oid>) -> Result<Option<git2::Oid>, Failure> {
+    let tree = |head| git.find_commit(head).map(|commit| commit.tree_id()).map_err(|e| make_unreadable(&e));
     head.map(tree).transpose()
 }
 
-fn unreadable(error: &git2::Error) -> Failure {
-    failure("repository-unreadable", "cannot read what was remembered", error)
+fn make_unreadable(error: &git2::Error) -> Failure {
+    make_failure("repository-unreadable", "cannot read what was remembered", error)
 }

@@ -1,7 +1,7 @@
 //! Signs commits with an SSH key, as git does (`gpg.format=ssh`). Signing that was asked for and cannot be
 //! done is an error, never an unsigned commit.
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use crate::git::{Environment, Repository};
 use crate::program::{self, Bounds};
 use ssh_key::{HashAlg, LineEnding, PrivateKey};
@@ -20,42 +20,42 @@ const BOUNDS: Bounds = Bounds { time: Duration::from_secs(60), output: 64 << 10 
 
 /// Signs commits.
 #[derive(Clone)]
-pub struct Signer {
+pub struct CommitSigner {
     name: String,
-    how: How,
+    how: SigningMethod,
 }
 
 #[derive(Clone)]
-enum How {
+enum SigningMethod {
     /// A key without a passphrase, in this process.
     Key(Arc<PrivateKey>),
     /// `ssh-keygen -Y sign`: keys of an agent, with a passphrase, on a security key, RSA, of another format.
-    Program { program: String, key: Key, environment: Environment },
+    Program { program: String, key: SshKeygenKey, environment: Environment },
 }
 
 /// The key as `ssh-keygen` is told.
 #[derive(Clone)]
-enum Key {
+enum SshKeygenKey {
     File(PathBuf),
     /// A public key whose private half an agent holds.
     Public(String),
 }
 
-impl fmt::Debug for Signer {
+impl fmt::Debug for CommitSigner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Signer").field(&self.name).finish()
     }
 }
 
-impl PartialEq for Signer {
+impl PartialEq for CommitSigner {
     fn eq(&self, other: &Self) -> bool {
         self.name == other.name
     }
 }
 
-impl Eq for Signer {}
+impl Eq for CommitSigner {}
 
-impl Signer {
+impl CommitSigner {
     /// The signer that was asked for: by `setting` (a key file), else by git's configuration
     /// (`commit.gpgsign` with `gpg.format=ssh` and `user.signingkey`); `None` when neither asks for one.
     ///
@@ -67,36 +67,44 @@ impl Signer {
         repository: &Repository,
     ) -> Result<Option<Self>, Failure> {
         if let Some(file) = setting {
-            return Self::file(file, "repository.signCommits", environment, repository).map(Some);
+            return Self::from_file(file, "repository.signCommits", environment, repository).map(Some);
         }
         if !repository.config.is_true("commit.gpgsign") {
             return Ok(None);
         }
         let off = "or let this repository do without: git config commit.gpgsign false";
-        let wrong = |why: &str| Failure::new(Kind::Input, "commit-signing", why).of("commit.gpgsign");
-        if !repository.config("gpg.format").is_some_and(|f| f.eq_ignore_ascii_case("ssh")) {
+        let wrong =
+            |why: &str| Failure::new(FailureKind::Input, "commit-signing", why).with_object("commit.gpgsign");
+        if !repository.find_config("gpg.format").is_some_and(|f| f.eq_ignore_ascii_case("ssh")) {
             return Err(wrong(
                 "git's configuration asks for OpenPGP or X.509 signatures, and only SSH signatures are made",
             )
-            .hint(format!("name an SSH key with repository.signCommits, {off}")));
+            .with_hint(format!("name an SSH key with repository.signCommits, {off}")));
         }
-        let key = repository.config("user.signingkey").filter(|k| !k.trim().is_empty()).ok_or_else(|| {
-            wrong("git's configuration asks for signed commits, and names no user.signingkey")
-                .hint(format!("name an SSH key with user.signingkey or repository.signCommits, {off}"))
-        })?;
+        let key =
+            repository.find_config("user.signingkey").filter(|k| !k.trim().is_empty()).ok_or_else(|| {
+                wrong("git's configuration asks for signed commits, and names no user.signingkey").with_hint(
+                    format!("name an SSH key with user.signingkey or repository.signCommits, {off}"),
+                )
+            })?;
         let literal = key.strip_prefix("key::").or_else(|| Some(key).filter(|k| k.starts_with("ssh-")));
         match literal {
             Some(public) => Ok(Some(Self {
                 name: "the key in user.signingkey".to_owned(),
-                how: How::program(Key::Public(public.to_owned()), environment, repository),
+                how: SigningMethod::from_program(
+                    SshKeygenKey::Public(public.to_owned()),
+                    environment,
+                    repository,
+                ),
             })),
             None => {
-                Self::file(&environment.expand(key), "user.signingkey", environment, repository).map(Some)
+                Self::from_file(&environment.expand_path(key), "user.signingkey", environment, repository)
+                    .map(Some)
             }
         }
     }
 
-    fn file(
+    fn from_file(
         file: &Path,
         source: &str,
         environment: &Environment,
@@ -104,17 +112,19 @@ impl Signer {
     ) -> Result<Self, Failure> {
         let name = file.display().to_string();
         let text = std::fs::read_to_string(file).map_err(|e| {
-            Failure::input("commit-signing", format!("cannot read the signing key {name}: {e}"))
-                .of(source.to_owned())
+            Failure::new_input("commit-signing", format!("cannot read the signing key {name}: {e}"))
+                .with_object(source.to_owned())
         })?;
         let how = match PrivateKey::from_openssh(&text) {
             Ok(key)
                 if !key.is_encrypted() && (key.algorithm().is_ed25519() || key.algorithm().is_ecdsa()) =>
             {
-                How::Key(Arc::new(key))
+                SigningMethod::Key(Arc::new(key))
             }
             // RSA, too: the crate reads such keys and does not sign with them.
-            Ok(_) | Err(_) => How::program(Key::File(file.to_path_buf()), environment, repository),
+            Ok(_) | Err(_) => {
+                SigningMethod::from_program(SshKeygenKey::File(file.to_path_buf()), environment, repository)
+            }
         };
         Ok(Self { name, how })
     }
@@ -123,22 +133,22 @@ impl Signer {
     ///
     /// # Errors
     /// The key cannot sign: it is locked, its agent is away, the program is missing.
-    pub(crate) fn sign(&self, commit: &[u8]) -> Result<String, Failure> {
+    pub(crate) fn sign_commit(&self, commit: &[u8]) -> Result<String, Failure> {
         let failed = |why: String| {
-            Failure::new(Kind::Input, "commit-signing", format!("cannot sign the commit: {why}"))
-                .of(self.name.clone())
-                .hint("load the key into the agent, or take away signCommits (commit.gpgsign)")
+            Failure::new(FailureKind::Input, "commit-signing", format!("cannot sign the commit: {why}"))
+                .with_object(self.name.clone())
+                .with_hint("load the key into the agent, or take away signCommits (commit.gpgsign)")
         };
         match &self.how {
-            How::Key(key) => key
+            SigningMethod::Key(key) => key
                 .sign(NAMESPACE, HashAlg::Sha512, commit)
                 .and_then(|signature| signature.to_pem(LineEnding::LF))
                 .map_err(|e| failed(e.to_string())),
-            How::Program { program, key, environment } => {
+            SigningMethod::Program { program, key, environment } => {
                 let mut kept = None;
                 let file = match key {
-                    Key::File(file) => file.clone(),
-                    Key::Public(text) => {
+                    SshKeygenKey::File(file) => file.clone(),
+                    SshKeygenKey::Public(text) => {
                         let mut file = tempfile::NamedTempFile::new().map_err(|e| failed(e.to_string()))?;
                         file.write_all(format!("{text}\n").as_bytes()).map_err(|e| failed(e.to_string()))?;
                         kept.insert(file).path().to_path_buf()
@@ -157,24 +167,26 @@ impl Signer {
                     // Nobody sits there to type a passphrase.
                     command.envs([("SSH_ASKPASS_REQUIRE", "force"), ("SSH_ASKPASS", "false")]);
                 }
-                answered(command, commit)
+                run_keygen(command, commit)
                     .map_err(|why| failed(why.replace(&*file.to_string_lossy(), &self.name)))
             }
         }
     }
 }
 
-impl How {
-    fn program(key: Key, environment: &Environment, repository: &Repository) -> Self {
-        let program = repository.config("gpg.ssh.program").filter(|p| !p.is_empty()).unwrap_or("ssh-keygen");
+impl SigningMethod {
+    fn from_program(key: SshKeygenKey, environment: &Environment, repository: &Repository) -> Self {
+        let program =
+            repository.find_config("gpg.ssh.program").filter(|p| !p.is_empty()).unwrap_or("ssh-keygen");
         Self::Program { program: program.to_owned(), key, environment: environment.clone() }
     }
 }
 
 /// Runs `ssh-keygen` with `input`; the signature, or why there is none.
-fn answered(mut command: Command, input: &[u8]) -> Result<String, String> {
+fn run_keygen(mut command: Command, input: &[u8]) -> Result<String, String> {
     command.stderr(Stdio::piped());
-    let ended = program::run(command, input, BOUNDS).map_err(|fault| format!("ssh-keygen: {fault}"))?;
+    let ended =
+        program::run_program(command, input, BOUNDS).map_err(|fault| format!("ssh-keygen: {fault}"))?;
     let out = String::from_utf8_lossy(&ended.output);
     if ended.status.success() && out.contains("-----BEGIN SSH SIGNATURE-----") {
         return Ok(out.into_owned());

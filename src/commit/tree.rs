@@ -1,8 +1,8 @@
 //! Edits a tree without a work tree: only folders on the way to a changed path are read and written.
 
-use crate::error::{Failure, Kind};
-use crate::files::Change;
-use crate::git::{Environment, failure, libgit2};
+use crate::error::{Failure, FailureKind};
+use crate::files::FileChange;
+use crate::git::{Environment, libgit2, make_failure};
 use git2::{ObjectType, Oid, TreeBuilder};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write as _;
@@ -16,13 +16,13 @@ const PACK_FROM: usize = 2_000;
 
 /// Changes, as the folders they lie in.
 #[derive(Default)]
-struct Folder<'a> {
-    files: BTreeMap<&'a str, (&'a str, &'a Change)>,
-    folders: BTreeMap<&'a str, Folder<'a>>,
+struct ChangedFolder<'a> {
+    files: BTreeMap<&'a str, (&'a str, &'a FileChange)>,
+    folders: BTreeMap<&'a str, ChangedFolder<'a>>,
 }
 
-impl<'a> Folder<'a> {
-    fn of(changes: &'a BTreeMap<String, Change>) -> Self {
+impl<'a> ChangedFolder<'a> {
+    fn from_changes(changes: &'a BTreeMap<String, FileChange>) -> Self {
         let mut root = Self::default();
         for (path, change) in changes {
             let mut at = &mut root;
@@ -37,15 +37,15 @@ impl<'a> Folder<'a> {
     }
 
     /// Whether any file is written at or below.
-    fn writes(&self) -> bool {
-        self.files.values().any(|(_, change)| matches!(change, Change::Write(_)))
-            || self.folders.values().any(Self::writes)
+    fn has_writes(&self) -> bool {
+        self.files.values().any(|(_, change)| matches!(change, FileChange::Write(_)))
+            || self.folders.values().any(Self::has_writes)
     }
 
     /// The first path changed at or below, to name in an error.
-    fn paths(&self) -> Vec<&'a str> {
+    fn list_paths(&self) -> Vec<&'a str> {
         let mut paths: Vec<&str> = self.files.values().map(|(path, _)| *path).collect();
-        paths.extend(self.folders.values().flat_map(Self::paths));
+        paths.extend(self.folders.values().flat_map(Self::list_paths));
         paths
     }
 }
@@ -56,30 +56,30 @@ impl<'a> Folder<'a> {
 ///
 /// # Errors
 /// The tree could not be read.
-pub(crate) fn clashes(
+pub(crate) fn find_clashes(
     git: &git2::Repository,
     root: Option<Oid>,
-    changes: &BTreeMap<String, Change>,
+    changes: &BTreeMap<String, FileChange>,
 ) -> Result<BTreeMap<String, Failure>, Failure> {
     let mut found = BTreeMap::new();
     for path in changes.keys() {
-        if let Some(why) = path.split('/').find_map(bad_name) {
-            found.insert(path.clone(), clash(path, why));
+        if let Some(why) = path.split('/').find_map(refuse_name) {
+            found.insert(path.clone(), make_clash(path, why));
         }
     }
     if found.is_empty() {
-        check(git, root, &Folder::of(changes), "", &mut found)?;
+        check_folder(git, root, &ChangedFolder::from_changes(changes), "", &mut found)?;
     }
     Ok(found)
 }
 
-fn clash(path: &str, why: impl Into<String>) -> Failure {
-    Failure::new(Kind::Repository, "path-clash", why.into())
-        .of(format!("file {path}"))
-        .hint("move what is in the way, or leave that name to this program; nothing was written")
+fn make_clash(path: &str, why: impl Into<String>) -> Failure {
+    Failure::new(FailureKind::Repository, "path-clash", why.into())
+        .with_object(format!("file {path}"))
+        .with_hint("move what is in the way, or leave that name to this program; nothing was written")
 }
 
-fn bad_name(name: &str) -> Option<&'static str> {
+fn refuse_name(name: &str) -> Option<&'static str> {
     match name {
         "" | "." | ".." => Some("a part of its path is empty, . or .."),
         _ if name.eq_ignore_ascii_case(".git") => Some("git does not store .git"),
@@ -88,14 +88,14 @@ fn bad_name(name: &str) -> Option<&'static str> {
     }
 }
 
-fn check(
+fn check_folder(
     git: &git2::Repository,
     tree: Option<Oid>,
-    folder: &Folder<'_>,
+    folder: &ChangedFolder<'_>,
     at: &str,
     found: &mut BTreeMap<String, Failure>,
 ) -> Result<(), Failure> {
-    let tree = tree.map(|t| find(git, t)).transpose()?;
+    let tree = tree.map(|t| find_tree(git, t)).transpose()?;
     let existing = |name: &str| tree.as_ref().and_then(|t| t.get_name(name));
     let mut fresh = BTreeSet::new();
     for (name, (path, change)) in &folder.files {
@@ -107,53 +107,56 @@ fn check(
             (_, Some(_)) if entry.as_ref().and_then(git2::TreeEntry::kind) != Some(ObjectType::Blob) => {
                 Some("there is a submodule at this path")
             }
-            (Change::Write(_), None) => {
+            (FileChange::Write(_), None) => {
                 fresh.insert(*name);
                 None
             }
-            (Change::Write(_) | Change::Delete, _) => None,
+            (FileChange::Write(_) | FileChange::Delete, _) => None,
         };
         if let Some(why) = why {
-            found.insert((*path).to_owned(), clash(path, why));
+            found.insert((*path).to_owned(), make_clash(path, why));
         }
     }
     for (name, below) in &folder.folders {
         let inside = if at.is_empty() { (*name).to_owned() } else { format!("{at}/{name}") };
-        if let Some((path, Change::Write(_))) = folder.files.get(name)
-            && below.writes()
+        if let Some((path, FileChange::Write(_))) = folder.files.get(name)
+            && below.has_writes()
         {
-            found.insert((*path).to_owned(), clash(path, "it is both a file and a folder among the changes"));
+            found.insert(
+                (*path).to_owned(),
+                make_clash(path, "it is both a file and a folder among the changes"),
+            );
             continue;
         }
         let why = match existing(name) {
             Some(entry) if entry.filemode() == FOLDER => {
-                check(git, Some(entry.id()), below, &inside, found)?;
+                check_folder(git, Some(entry.id()), below, &inside, found)?;
                 continue;
             }
-            Some(_) if !below.writes() => continue,
+            Some(_) if !below.has_writes() => continue,
             Some(entry) if entry.filemode() == LINK => format!("{inside} is a symbolic link"),
             Some(entry) if entry.kind() == Some(ObjectType::Commit) => format!("{inside} is a submodule"),
             Some(_) => format!("{inside} is a file, where a folder belongs"),
             None => {
-                if below.writes() {
+                if below.has_writes() {
                     fresh.insert(*name);
                 }
-                check(git, None, below, &inside, found)?;
+                check_folder(git, None, below, &inside, found)?;
                 continue;
             }
         };
-        for path in below.paths() {
-            found.insert(path.to_owned(), clash(path, why.clone()));
+        for path in below.list_paths() {
+            found.insert(path.to_owned(), make_clash(path, why.clone()));
         }
     }
-    same_but_for_case(tree.as_ref(), folder, &fresh, found);
+    check_letter_case(tree.as_ref(), folder, &fresh, found);
     Ok(())
 }
 
 /// On file systems that ignore case two such names are one file: a checkout would lose one of them.
-fn same_but_for_case(
+fn check_letter_case(
     tree: Option<&git2::Tree<'_>>,
-    folder: &Folder<'_>,
+    folder: &ChangedFolder<'_>,
     fresh: &BTreeSet<&str>,
     found: &mut BTreeMap<String, Failure>,
 ) {
@@ -163,7 +166,7 @@ fn same_but_for_case(
     let mut names: BTreeMap<String, String> = BTreeMap::new();
     for entry in tree.iter().flat_map(|t| t.iter()) {
         let name = String::from_utf8_lossy(entry.name_bytes()).into_owned();
-        let deleted = matches!(folder.files.get(name.as_str()), Some((_, Change::Delete)));
+        let deleted = matches!(folder.files.get(name.as_str()), Some((_, FileChange::Delete)));
         if !deleted {
             names.insert(name.to_lowercase(), name);
         }
@@ -172,15 +175,17 @@ fn same_but_for_case(
         let Some(other) = names.insert(name.to_lowercase(), (*name).to_owned()) else { continue };
         let why = format!("its name {name:?} and the existing {other:?} differ in case only");
         let file = folder.files.get(name).map(|(path, _)| vec![*path]);
-        for path in file.or_else(|| folder.folders.get(name).map(Folder::paths)).unwrap_or_default() {
-            found.insert(path.to_owned(), clash(path, why.clone()));
+        for path in
+            file.or_else(|| folder.folders.get(name).map(ChangedFolder::list_paths)).unwrap_or_default()
+        {
+            found.insert(path.to_owned(), make_clash(path, why.clone()));
         }
     }
 }
 
-fn find(git: &git2::Repository, tree: Oid) -> Result<git2::Tree<'_>, Failure> {
+fn find_tree(git: &git2::Repository, tree: Oid) -> Result<git2::Tree<'_>, Failure> {
     git.find_tree(tree)
-        .map_err(|e| failure("repository-unreadable", "cannot read a folder of the repository", &e))
+        .map_err(|e| make_failure("repository-unreadable", "cannot read a folder of the repository", &e))
 }
 
 /// The tree that `root` becomes with `changes`, which fit (`clashes`). Folders that end up empty go, as
@@ -188,65 +193,70 @@ fn find(git: &git2::Repository, tree: Oid) -> Result<git2::Tree<'_>, Failure> {
 ///
 /// # Errors
 /// The repository could not be read or written; no reference has changed.
-pub(crate) fn edit(
+pub(crate) fn edit_tree(
     git: &git2::Repository,
     root: Option<Oid>,
-    changes: &BTreeMap<String, Change>,
+    changes: &BTreeMap<String, FileChange>,
 ) -> Result<Oid, Failure> {
-    let folder = Folder::of(changes);
+    let folder = ChangedFolder::from_changes(changes);
     if changes.len() < PACK_FROM {
-        return Edit { git, written: Vec::new() }.root(root, &folder).map_err(unwritten);
+        return TreeEdit { git, written: Vec::new() }.edit_root(root, &folder).map_err(make_unwritten);
     }
-    let memory = libgit2::open_named(git.path(), &Environment::default()).map_err(unwritten)?;
-    let odb = memory.odb().map_err(unwritten)?;
-    let store = odb.add_new_mempack_backend(1_000).map_err(unwritten)?;
-    let mut edit = Edit { git: &memory, written: Vec::new() };
-    let tree = edit.root(root, &folder).map_err(unwritten)?;
+    let memory = libgit2::open_named(git.path(), &Environment::default()).map_err(make_unwritten)?;
+    let odb = memory.odb().map_err(make_unwritten)?;
+    let store = odb.add_new_mempack_backend(1_000).map_err(make_unwritten)?;
+    let mut edit = TreeEdit { git: &memory, written: Vec::new() };
+    let tree = edit.edit_root(root, &folder).map_err(make_unwritten)?;
     // Not `Mempack::dump`: it packs whole commits, and so files that nobody changed.
-    let mut pack = memory.packbuilder().map_err(unwritten)?;
+    let mut pack = memory.packbuilder().map_err(make_unwritten)?;
     for oid in &edit.written {
-        pack.insert_object(*oid, None).map_err(unwritten)?;
+        pack.insert_object(*oid, None).map_err(make_unwritten)?;
     }
-    let odb = git.odb().map_err(unwritten)?;
-    let mut sink = odb.packwriter().map_err(unwritten)?;
+    let odb = git.odb().map_err(make_unwritten)?;
+    let mut sink = odb.packwriter().map_err(make_unwritten)?;
     let mut failed = None;
-    pack.foreach(|chunk| sink.write_all(chunk).map_err(|e| failed = Some(e)).is_ok()).map_err(unwritten)?;
+    pack.foreach(|chunk| sink.write_all(chunk).map_err(|e| failed = Some(e)).is_ok())
+        .map_err(make_unwritten)?;
     if let Some(e) = failed {
         return Err(Failure::new(
-            Kind::Repository,
+            FailureKind::Repository,
             "repository-unwritable",
             format!("cannot write objects: {e}"),
         ));
     }
-    sink.commit().map_err(unwritten)?;
-    store.reset().map_err(unwritten)?;
+    sink.commit().map_err(make_unwritten)?;
+    store.reset().map_err(make_unwritten)?;
     Ok(tree)
 }
 
-fn unwritten(error: git2::Error) -> Failure {
-    failure("repository-unwritable", "cannot write objects", &error)
+fn make_unwritten(error: git2::Error) -> Failure {
+    make_failure("repository-unwritable", "cannot write objects", &error)
 }
 
-struct Edit<'a> {
+struct TreeEdit<'a> {
     git: &'a git2::Repository,
     written: Vec<Oid>,
 }
 
-impl Edit<'_> {
-    fn root(&mut self, root: Option<Oid>, folder: &Folder<'_>) -> Result<Oid, git2::Error> {
-        match self.folder(root, folder)? {
+impl TreeEdit<'_> {
+    fn edit_root(&mut self, root: Option<Oid>, folder: &ChangedFolder<'_>) -> Result<Oid, git2::Error> {
+        match self.edit_folder(root, folder)? {
             Some(tree) => Ok(tree),
             None => self.git.treebuilder(None)?.write(),
         }
     }
 
     /// The folder's new tree; `None` when nothing is left in it.
-    fn folder(&mut self, tree: Option<Oid>, folder: &Folder<'_>) -> Result<Option<Oid>, git2::Error> {
+    fn edit_folder(
+        &mut self,
+        tree: Option<Oid>,
+        folder: &ChangedFolder<'_>,
+    ) -> Result<Option<Oid>, git2::Error> {
         let tree = tree.map(|t| self.git.find_tree(t)).transpose()?;
         let git = self.git;
         let mut builder = git.treebuilder(tree.as_ref())?;
         for (name, (_, change)) in &folder.files {
-            if matches!(change, Change::Delete) && builder.get(name)?.is_some() {
+            if matches!(change, FileChange::Delete) && builder.get(name)?.is_some() {
                 builder.remove(name)?;
             }
         }
@@ -254,18 +264,18 @@ impl Edit<'_> {
             let old = builder.get(name)?.map(|e| (e.id(), e.filemode()));
             match old {
                 Some((old, FOLDER)) => {
-                    let new = self.folder(Some(old), below)?;
-                    place(&mut builder, name, Some(old), new)?;
+                    let new = self.edit_folder(Some(old), below)?;
+                    place_folder(&mut builder, name, Some(old), new)?;
                 }
                 Some(_) => {}
                 None => {
-                    let new = self.folder(None, below)?;
-                    place(&mut builder, name, None, new)?;
+                    let new = self.edit_folder(None, below)?;
+                    place_folder(&mut builder, name, None, new)?;
                 }
             }
         }
         for (name, (_, change)) in &folder.files {
-            let Change::Write(bytes) = change else { continue };
+            let FileChange::Write(bytes) = change else { continue };
             let mode = builder.get(name)?.map_or(FILE, |e| e.filemode());
             let blob = self.git.blob(bytes)?;
             self.written.push(blob);
@@ -280,7 +290,7 @@ impl Edit<'_> {
     }
 }
 
-fn place(
+fn place_folder(
     builder: &mut TreeBuilder<'_>,
     name: &str,
     old: Option<Oid>,
@@ -304,10 +314,10 @@ mod tests {
         (dir, git)
     }
 
-    fn changes(of: &[(&str, Option<&str>)]) -> BTreeMap<String, Change> {
+    fn changes(of: &[(&str, Option<&str>)]) -> BTreeMap<String, FileChange> {
         of.iter()
             .map(|(p, b)| {
-                let change = b.map_or(Change::Delete, |b| Change::Write(b.as_bytes().to_vec()));
+                let change = b.map_or(FileChange::Delete, |b| FileChange::Write(b.as_bytes().to_vec()));
                 ((*p).to_owned(), change)
             })
             .collect()
@@ -347,8 +357,8 @@ mod tests {
         let (_dir, git) = repository();
         let root = mixed(&git);
         let edited = changes(&[("applications/shop/b.yaml", Some("b")), ("script", Some("new"))]);
-        assert!(clashes(&git, Some(root), &edited).unwrap().is_empty());
-        let tree = edit(&git, Some(root), &edited).unwrap();
+        assert!(find_clashes(&git, Some(root), &edited).unwrap().is_empty());
+        let tree = edit_tree(&git, Some(root), &edited).unwrap();
         assert_eq!(
             listing(&git, tree),
             ["applications/a.yaml", "applications/shop/b.yaml", "file", "link", "script", "sub"]
@@ -356,7 +366,7 @@ mod tests {
         let found = git.find_tree(tree).unwrap();
         assert_eq!(found.get_name("script").unwrap().filemode(), 0o100_755);
         let back = changes(&[("applications/shop/b.yaml", None), ("script", Some("x"))]);
-        assert_eq!(edit(&git, Some(tree), &back).unwrap(), root, "emptied folders go");
+        assert_eq!(edit_tree(&git, Some(tree), &back).unwrap(), root, "emptied folders go");
     }
 
     #[test]
@@ -376,17 +386,17 @@ mod tests {
             ("a/../b", "empty, . or .."),
         ];
         for (path, why) in table {
-            let found = clashes(&git, Some(root), &changes(&[(path, Some("z"))])).unwrap();
+            let found = find_clashes(&git, Some(root), &changes(&[(path, Some("z"))])).unwrap();
             assert_eq!(found.len(), 1, "{path}");
             assert!(found[path].cause.contains(why), "{path}: {}", found[path].cause);
         }
         let both = changes(&[("link/a", Some("z")), ("applications/b.yaml", Some("z"))]);
-        assert_eq!(clashes(&git, Some(root), &both).unwrap().keys().collect::<Vec<_>>(), ["link/a"]);
+        assert_eq!(find_clashes(&git, Some(root), &both).unwrap().keys().collect::<Vec<_>>(), ["link/a"]);
         let two = changes(&[("n/x.yaml", Some("1")), ("n/X.yaml", Some("2"))]);
-        assert_eq!(clashes(&git, Some(root), &two).unwrap().len(), 1);
+        assert_eq!(find_clashes(&git, Some(root), &two).unwrap().len(), 1);
         let gone = changes(&[("file/never/there", None), ("applications/none", None)]);
-        assert!(clashes(&git, Some(root), &gone).unwrap().is_empty());
-        assert_eq!(edit(&git, Some(root), &gone).unwrap(), root);
+        assert!(find_clashes(&git, Some(root), &gone).unwrap().is_empty());
+        assert_eq!(edit_tree(&git, Some(root), &gone).unwrap(), root);
     }
 
     #[test]
@@ -394,19 +404,19 @@ mod tests {
         let (_dir, git) = repository();
         let root = mixed(&git);
         let renamed = changes(&[("applications/a.yaml", None), ("applications/A.yaml", Some("z"))]);
-        assert!(clashes(&git, Some(root), &renamed).unwrap().is_empty());
+        assert!(find_clashes(&git, Some(root), &renamed).unwrap().is_empty());
     }
 
     #[test]
     fn many_files_go_into_one_pack() {
         let (dir, git) = repository();
         let root = mixed(&git);
-        let many: BTreeMap<String, Change> = (0..PACK_FROM)
+        let many: BTreeMap<String, FileChange> = (0..PACK_FROM)
             .map(|n| {
-                (format!("applications/n{}/{n}.yaml", n % 7), Change::Write(format!("{n}").into_bytes()))
+                (format!("applications/n{}/{n}.yaml", n % 7), FileChange::Write(format!("{n}").into_bytes()))
             })
             .collect();
-        let tree = edit(&git, Some(root), &many).unwrap();
+        let tree = edit_tree(&git, Some(root), &many).unwrap();
         let fresh = git2::Repository::open_bare(dir.path()).unwrap();
         assert_eq!(listing(&fresh, tree).len(), PACK_FROM + 5);
         let packs = std::fs::read_dir(dir.path().join("objects/pack")).unwrap().count();

@@ -98,24 +98,25 @@ pub const POD_SPECS: &[(&str, &str)] = &[
 ];
 
 /// One step of a path: keys, one of which it is, and whether it then goes into every item.
-struct Step {
+struct PathStep {
     keys: Vec<&'static str>,
     items: bool,
 }
 
-struct Row {
-    steps: Vec<Step>,
+struct DefaultsRow {
+    steps: Vec<PathStep>,
     default: Value,
 }
 
 /// By `group/Kind`, and `*`.
-static ROWS: LazyLock<HashMap<&'static str, Vec<Row>>> = LazyLock::new(|| {
-    let mut rows: HashMap<&'static str, Vec<Row>> = HashMap::new();
+static ROWS: LazyLock<HashMap<&'static str, Vec<DefaultsRow>>> = LazyLock::new(|| {
+    let mut rows: HashMap<&'static str, Vec<DefaultsRow>> = HashMap::new();
     let mut add = |kind: &'static str, prefix: &'static str, path: &'static str, default: &str| {
         // The table's test reads every default.
         let default = serde_json::from_str(default).unwrap_or(Value::Null);
-        let steps = prefix.split('.').filter(|s| !s.is_empty()).chain(path.split('.')).map(step).collect();
-        rows.entry(kind).or_default().push(Row { steps, default });
+        let steps =
+            prefix.split('.').filter(|s| !s.is_empty()).chain(path.split('.')).map(parse_step).collect();
+        rows.entry(kind).or_default().push(DefaultsRow { steps, default });
     };
     for (kinds, path, default) in TABLE {
         if *kinds == "pod" {
@@ -128,21 +129,21 @@ static ROWS: LazyLock<HashMap<&'static str, Vec<Row>>> = LazyLock::new(|| {
     rows
 });
 
-fn step(text: &'static str) -> Step {
+fn parse_step(text: &'static str) -> PathStep {
     let (keys, items) = text.strip_suffix("[]").map_or((text, false), |keys| (keys, true));
-    Step { keys: keys.split('|').collect(), items }
+    PathStep { keys: keys.split('|').collect(), items }
 }
 
 /// Takes the defaults out of an object of `group/Kind`.
-pub fn strip(kind: &str, object: &mut Value) {
+pub fn strip_defaults(kind: &str, object: &mut Value) {
     for kind in [kind, "*"] {
         for row in ROWS.get(kind).into_iter().flatten() {
-            take(object, &row.steps, &row.default);
+            take_default(object, &row.steps, &row.default);
         }
     }
 }
 
-fn take(value: &mut Value, steps: &[Step], default: &Value) {
+fn take_default(value: &mut Value, steps: &[PathStep], default: &Value) {
     let (Value::Object(map), Some((step, rest))) = (value, steps.split_first()) else { return };
     for key in &step.keys {
         if rest.is_empty() {
@@ -152,8 +153,10 @@ fn take(value: &mut Value, steps: &[Step], default: &Value) {
             continue;
         }
         match (map.get_mut(*key), step.items) {
-            (Some(Value::Array(items)), true) => items.iter_mut().for_each(|item| take(item, rest, default)),
-            (Some(next), false) => take(next, rest, default),
+            (Some(Value::Array(items)), true) => {
+                items.iter_mut().for_each(|item| take_default(item, rest, default))
+            }
+            (Some(next), false) => take_default(next, rest, default),
             (Some(_), true) | (None, _) => {}
         }
     }
@@ -193,7 +196,7 @@ mod tests {
             },
             "status": {},
         });
-        strip("apps/Deployment", &mut filled);
+        strip_defaults("apps/Deployment", &mut filled);
         assert_eq!(
             filled,
             json!({
@@ -212,11 +215,11 @@ mod tests {
     fn a_value_that_is_no_default_and_a_kind_that_is_not_in_the_table_stay() {
         let object = json!({"spec": {"revisionHistoryLimit": 3, "strategy": {"type": "Recreate"}}});
         let mut same = object.clone();
-        strip("apps/Deployment", &mut same);
+        strip_defaults("apps/Deployment", &mut same);
         assert_eq!(same, object);
         let object = json!({"spec": {"revisionHistoryLimit": 10}});
         let mut same = object.clone();
-        strip("argoproj.io/Rollout", &mut same);
+        strip_defaults("argoproj.io/Rollout", &mut same);
         assert_eq!(same, object);
     }
 }

@@ -57,14 +57,14 @@ const OPEN: &[&str] = &["apiVersion", "kind", "metadata", "type", "immutable"];
 const KEYS: &[&str] = &["name", "mountPath", "containerPort", "port", "key", "host", "path", "topologyKey"];
 
 /// The fields in which two objects differ, in the order of their keys.
-pub fn fields(before: &Value, after: &Value) -> Vec<FieldChange> {
+pub fn compare_fields(before: &Value, after: &Value) -> Vec<FieldChange> {
     let mut out = Vec::new();
-    walk("", Some(before), Some(after), &mut out);
+    walk_fields("", Some(before), Some(after), &mut out);
     out
 }
 
 /// The value, with the contents of every Secret in it hidden.
-pub fn masked(value: &Value) -> Value {
+pub fn mask_secrets(value: &Value) -> Value {
     match value {
         Value::Object(map) => {
             let secret = is_secret(map);
@@ -75,13 +75,13 @@ pub fn masked(value: &Value) -> Value {
                     }
                     (true, _) => MASK.into(),
                     (false, _) if key == LAST_APPLIED => MASK.into(),
-                    (false, value) => masked(value),
+                    (false, value) => mask_secrets(value),
                 };
                 (key.clone(), shown)
             };
             Value::Object(map.iter().map(member).collect())
         }
-        Value::Array(items) => Value::Array(items.iter().map(masked).collect()),
+        Value::Array(items) => Value::Array(items.iter().map(mask_secrets).collect()),
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => value.clone(),
     }
 }
@@ -90,7 +90,7 @@ fn is_secret(map: &Map<String, Value>) -> bool {
     map.get("kind").and_then(Value::as_str).is_some_and(|kind| kind.eq_ignore_ascii_case("secret"))
 }
 
-fn walk(path: &str, before: Option<&Value>, after: Option<&Value>, out: &mut Vec<FieldChange>) {
+fn walk_fields(path: &str, before: Option<&Value>, after: Option<&Value>, out: &mut Vec<FieldChange>) {
     if before == after {
         return;
     }
@@ -98,41 +98,47 @@ fn walk(path: &str, before: Option<&Value>, after: Option<&Value>, out: &mut Vec
         (Some(Value::Object(a)), Some(Value::Object(b))) => {
             let secret = is_secret(a) || is_secret(b);
             for key in a.keys().chain(b.keys().filter(|k| !a.contains_key(*k))) {
-                let (at, x, y) = (joined(path, key), a.get(key), b.get(key));
+                let (at, x, y) = (join_path(path, key), a.get(key), b.get(key));
                 if secret && !OPEN.contains(&key.as_str()) {
-                    hidden_members(&at, x, y, out);
+                    compare_hidden_members(&at, x, y, out);
                 } else if key == LAST_APPLIED {
-                    hidden(at, x, y, out);
+                    push_hidden(at, x, y, out);
                 } else {
-                    walk(&at, x, y, out);
+                    walk_fields(&at, x, y, out);
                 }
             }
         }
-        (Some(Value::Array(a)), Some(Value::Array(b))) => match KEYS.iter().find(|k| tells_apart(k, a, b)) {
-            Some(key) => items(path, key, a, b, out),
-            None => push(path, before, after, out),
+        (Some(Value::Array(a)), Some(Value::Array(b))) => match KEYS.iter().find(|k| can_tell_apart(k, a, b))
+        {
+            Some(key) => compare_items(path, key, a, b, out),
+            None => push_change(path, before, after, out),
         },
-        (before, after) => push(path, before, after, out),
+        (before, after) => push_change(path, before, after, out),
     }
 }
 
-fn push(path: &str, before: Option<&Value>, after: Option<&Value>, out: &mut Vec<FieldChange>) {
-    let what = FieldWhat::Value { before: before.map(masked), after: after.map(masked) };
+fn push_change(path: &str, before: Option<&Value>, after: Option<&Value>, out: &mut Vec<FieldChange>) {
+    let what = FieldWhat::Value { before: before.map(mask_secrets), after: after.map(mask_secrets) };
     out.push(FieldChange { path: path.to_owned(), what });
 }
 
 /// `data` of a Secret: which of its keys, never a value.
-fn hidden_members(path: &str, before: Option<&Value>, after: Option<&Value>, out: &mut Vec<FieldChange>) {
+fn compare_hidden_members(
+    path: &str,
+    before: Option<&Value>,
+    after: Option<&Value>,
+    out: &mut Vec<FieldChange>,
+) {
     let none = Value::Object(Map::new());
     let (Value::Object(a), Value::Object(b)) = (before.unwrap_or(&none), after.unwrap_or(&none)) else {
-        return hidden(path.to_owned(), before, after, out);
+        return push_hidden(path.to_owned(), before, after, out);
     };
     for key in a.keys().chain(b.keys().filter(|k| !a.contains_key(*k))) {
-        hidden(joined(path, key), a.get(key), b.get(key), out);
+        push_hidden(join_path(path, key), a.get(key), b.get(key), out);
     }
 }
 
-fn hidden(path: String, before: Option<&Value>, after: Option<&Value>, out: &mut Vec<FieldChange>) {
+fn push_hidden(path: String, before: Option<&Value>, after: Option<&Value>, out: &mut Vec<FieldChange>) {
     let what = match (before, after) {
         (a, b) if a == b => return,
         (None, _) => Hidden::Added,
@@ -143,15 +149,15 @@ fn hidden(path: String, before: Option<&Value>, after: Option<&Value>, out: &mut
 }
 
 /// Whether `key` names every item of both lists, and none twice.
-fn tells_apart(key: &str, a: &[Value], b: &[Value]) -> bool {
+fn can_tell_apart(key: &str, a: &[Value], b: &[Value]) -> bool {
     let unique = |items: &[Value]| {
         let mut seen = BTreeSet::new();
-        items.iter().all(|item| name(item, key).is_some_and(|name| seen.insert(name)))
+        items.iter().all(|item| find_name(item, key).is_some_and(|name| seen.insert(name)))
     };
     !(a.is_empty() && b.is_empty()) && unique(a) && unique(b)
 }
 
-fn name(item: &Value, key: &str) -> Option<String> {
+fn find_name(item: &Value, key: &str) -> Option<String> {
     match item.get(key)? {
         Value::String(text) => Some(text.clone()),
         Value::Number(number) => Some(number.to_string()),
@@ -159,8 +165,8 @@ fn name(item: &Value, key: &str) -> Option<String> {
     }
 }
 
-fn items(path: &str, key: &str, a: &[Value], b: &[Value], out: &mut Vec<FieldChange>) {
-    let named = |items: &[Value]| -> Vec<String> { items.iter().filter_map(|i| name(i, key)).collect() };
+fn compare_items(path: &str, key: &str, a: &[Value], b: &[Value], out: &mut Vec<FieldChange>) {
+    let named = |items: &[Value]| -> Vec<String> { items.iter().filter_map(|i| find_name(i, key)).collect() };
     let (old, new) = (named(a), named(b));
     // Lists may be long, and each name is looked for in both.
     let places = |names: &[String]| -> HashMap<String, usize> {
@@ -169,7 +175,7 @@ fn items(path: &str, key: &str, a: &[Value], b: &[Value], out: &mut Vec<FieldCha
     let (in_old, in_new) = (places(&old), places(&new));
     for name in old.iter().chain(new.iter().filter(|n| !in_old.contains_key(*n))) {
         let (x, y) = (in_old.get(name).and_then(|i| a.get(*i)), in_new.get(name).and_then(|i| b.get(*i)));
-        walk(&format!("{path}[{name}]"), x, y, out);
+        walk_fields(&format!("{path}[{name}]"), x, y, out);
     }
     let before: Vec<String> = old.iter().filter(|n| in_new.contains_key(*n)).cloned().collect();
     let after: Vec<String> = new.iter().filter(|n| in_old.contains_key(*n)).cloned().collect();
@@ -179,7 +185,7 @@ fn items(path: &str, key: &str, a: &[Value], b: &[Value], out: &mut Vec<FieldCha
 }
 
 /// A path and one more key; keys with other characters than a field's stand in quotes.
-fn joined(path: &str, key: &str) -> String {
+fn join_path(path: &str, key: &str) -> String {
     let plain = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     match (path.is_empty(), plain) {
         (true, true) => key.to_owned(),
@@ -195,15 +201,15 @@ mod tests {
     use serde_json::json;
 
     fn paths(before: &Value, after: &Value) -> Vec<String> {
-        fields(before, after).into_iter().map(|f| f.path).collect()
+        compare_fields(before, after).into_iter().map(|f| f.path).collect()
     }
 
     #[test]
     fn the_order_of_keys_is_no_change_and_that_of_a_list_is() {
-        assert_eq!(fields(&json!({"a": 1, "b": 2}), &json!({"b": 2, "a": 1})), []);
+        assert_eq!(compare_fields(&json!({"a": 1, "b": 2}), &json!({"b": 2, "a": 1})), []);
         let list =
             |names: &[&str]| json!({"l": names.iter().map(|n| json!({"name": n})).collect::<Vec<_>>()});
-        let change = fields(&list(&["a", "b", "c"]), &list(&["b", "a", "d"]));
+        let change = compare_fields(&list(&["a", "b", "c"]), &list(&["b", "a", "d"]));
         assert_eq!(change.len(), 3, "{change:?}");
         assert_eq!(
             change[2].what,
@@ -236,8 +242,10 @@ mod tests {
     #[test]
     fn values_of_secrets_are_not_handed_on() {
         let secret = |data: Value| json!({"kind": "Secret", "metadata": {"name": "db"}, "type": "Opaque", "data": data});
-        let found =
-            fields(&secret(json!({"a": "QQ==", "b": "Qg=="})), &secret(json!({"a": "QUE=", "c": "Qw=="})));
+        let found = compare_fields(
+            &secret(json!({"a": "QQ==", "b": "Qg=="})),
+            &secret(json!({"a": "QUE=", "c": "Qw=="})),
+        );
         let told: Vec<(&str, &FieldWhat)> = found.iter().map(|f| (f.path.as_str(), &f.what)).collect();
         assert_eq!(
             told,
@@ -254,9 +262,9 @@ mod tests {
         let copy = |v: &str| json!({"kind": "ConfigMap", "metadata": {"annotations": {LAST_APPLIED: v}}});
         let list = |v: &str| json!({"items": [{"kind": "Secret", "data": {"a": v}}]});
         for make in [&odd as &dyn Fn(&str) -> Value, &inside, &copy, &list] {
-            let found = format!("{:?}", fields(&make("hunter2"), &make("hunter3")));
+            let found = format!("{:?}", compare_fields(&make("hunter2"), &make("hunter3")));
             assert!(found.len() > 10 && !found.contains("hunter2") && !found.contains("hunter3"), "{found}");
-            assert!(!masked(&make("hunter2")).to_string().contains("hunter2"));
+            assert!(!mask_secrets(&make("hunter2")).to_string().contains("hunter2"));
         }
     }
 }

@@ -22,14 +22,14 @@ const PLACES: &[&str] = &["/metadata", "/spec/template/metadata", "/spec/jobTemp
 
 /// What was taken out of one object.
 #[derive(Debug, Default, PartialEq)]
-pub struct Taken {
+pub struct TakenNoise {
     own: Map<String, Value>,
     template: Map<String, Value>,
 }
 
-impl Taken {
+impl TakenNoise {
     /// The keys in which two objects differ.
-    pub fn differing(&self, other: &Self) -> Vec<String> {
+    pub fn find_differing(&self, other: &Self) -> Vec<String> {
         let mut keys: Vec<String> = Vec::new();
         for (a, b) in [(&self.own, &other.own), (&self.template, &other.template)] {
             let all = a.keys().chain(b.keys().filter(|k| !a.contains_key(*k)));
@@ -41,14 +41,14 @@ impl Taken {
     }
 
     /// Whether the difference is in a Pod template, so that Pods are made anew.
-    pub fn rolls(&self, other: &Self) -> bool {
+    pub fn needs_rollout(&self, other: &Self) -> bool {
         self.template != other.template
     }
 }
 
 /// Takes known noise out of an object.
-pub fn take(object: &mut Value) -> Taken {
-    let mut taken = Taken::default();
+pub fn take_noise(object: &mut Value) -> TakenNoise {
+    let mut taken = TakenNoise::default();
     for (number, place) in PLACES.iter().enumerate() {
         let Some(Value::Object(metadata)) = object.pointer_mut(place) else { continue };
         let into = if number == 0 { &mut taken.own } else { &mut taken.template };
@@ -91,12 +91,12 @@ mod tests {
             })
         };
         let (mut a, mut b, mut c) = (object("x-1", "1"), object("x-2", "1"), object("x-2", "2"));
-        let (x, y, z) = (take(&mut a), take(&mut b), take(&mut c));
+        let (x, y, z) = (take_noise(&mut a), take_noise(&mut b), take_noise(&mut c));
         assert_eq!(a, b);
         assert_eq!(a["metadata"], json!({"name": "a", "labels": {"app": "a"}}));
-        assert_eq!(x.differing(&y), ["helm.sh/chart"]);
-        assert!(!x.rolls(&y));
-        assert_eq!(x.differing(&z), ["checksum/config", "helm.sh/chart"]);
-        assert!(x.rolls(&z));
+        assert_eq!(x.find_differing(&y), ["helm.sh/chart"]);
+        assert!(!x.needs_rollout(&y));
+        assert_eq!(x.find_differing(&z), ["checksum/config", "helm.sh/chart"]);
+        assert!(x.needs_rollout(&z));
     }
 }

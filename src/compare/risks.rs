@@ -107,28 +107,28 @@ const IMMUTABLE: &[(&str, &[&str], &[&str])] = &[
 ];
 
 /// Of an object that is new or gone.
-pub fn of_whole(id: &ResourceId, removed: bool) -> Vec<Risk> {
-    let mut risks = of_kind(id);
+pub fn judge_whole(id: &ResourceId, removed: bool) -> Vec<Risk> {
+    let mut risks = judge_kind(id);
     if removed {
         risks.push(Risk::Deletion);
-        risks.extend(HOLDS_DATA.contains(&kind(id).as_str()).then_some(Risk::DataLoss));
+        risks.extend(HOLDS_DATA.contains(&format_kind(id).as_str()).then_some(Risk::DataLoss));
     }
     risks.sort();
     risks
 }
 
 /// Of an object that is there before and after, maybe under another name.
-pub fn of_change(
+pub fn judge_change(
     old: &ResourceId,
     new: &ResourceId,
     moved: bool,
     (before, after): (&Value, &Value),
     fields: &[FieldChange],
 ) -> Vec<Risk> {
-    let mut risks = of_kind(new);
+    let mut risks = judge_kind(new);
     let made_anew = moved || old.name != new.name;
     risks.extend(moved.then_some(Risk::NamespaceMove));
-    risks.extend((made_anew && HOLDS_DATA.contains(&kind(old).as_str())).then_some(Risk::DataLoss));
+    risks.extend((made_anew && HOLDS_DATA.contains(&format_kind(old).as_str())).then_some(Risk::DataLoss));
     if fields.iter().any(|f| f.path.starts_with("spec.volumeClaimTemplates")) {
         risks.push(Risk::PersistentVolumeClaim);
     }
@@ -147,7 +147,7 @@ pub fn of_change(
     risks
 }
 
-fn of_kind(id: &ResourceId) -> Vec<Risk> {
+fn judge_kind(id: &ResourceId) -> Vec<Risk> {
     match (id.group.as_str(), id.kind.as_str()) {
         ("apiextensions.k8s.io", "CustomResourceDefinition") => vec![Risk::CustomResourceDefinition],
         ("rbac.authorization.k8s.io", _) => vec![Risk::AccessControl],
@@ -157,7 +157,7 @@ fn of_kind(id: &ResourceId) -> Vec<Risk> {
 }
 
 fn is_immutable(id: &ResourceId, before: &Value, path: &str) -> bool {
-    let kind = kind(id);
+    let kind = format_kind(id);
     let within = |field: &&str| {
         path.strip_prefix(*field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
@@ -173,6 +173,6 @@ fn is_immutable(id: &ResourceId, before: &Value, path: &str) -> bool {
 }
 
 /// `apps/Deployment`, `/Service`.
-pub fn kind(id: &ResourceId) -> String {
+pub fn format_kind(id: &ResourceId) -> String {
     format!("{}/{}", id.group, id.kind)
 }

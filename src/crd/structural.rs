@@ -27,9 +27,9 @@ const KEPT: &[&str] = &[
 const FORMATS: &[&str] = &["date-time", "int64"];
 
 /// The structural schema that says the same.
-pub fn of(schema: Value) -> Value {
-    let Value::Object(mut from) = schema else { return anything() };
-    flatten(&mut from);
+pub fn make_structural(schema: Value) -> Value {
+    let Value::Object(mut from) = schema else { return make_anything() };
+    flatten_alternatives(&mut from);
     let mut to = Map::new();
     for (word, value) in &from {
         if KEPT.contains(&word.as_str()) {
@@ -54,14 +54,14 @@ pub fn of(schema: Value) -> Value {
         Some(_) | None => {}
     }
     if let Some(Value::Object(properties)) = from.remove("properties") {
-        let properties = properties.into_iter().map(|(name, schema)| (name, of(schema)));
+        let properties = properties.into_iter().map(|(name, schema)| (name, make_structural(schema)));
         to.insert("properties".into(), Value::Object(properties.collect()));
         to.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
     } else if let Some(values) = from.remove("additionalProperties").filter(Value::is_object) {
-        to.insert("additionalProperties".into(), of(values));
+        to.insert("additionalProperties".into(), make_structural(values));
     }
     if let Some(items) = from.remove("items") {
-        to.insert("items".into(), of(items));
+        to.insert("items".into(), make_structural(items));
     }
     if !to.contains_key("type") && !to.contains_key("x-kubernetes-int-or-string") {
         to.insert("x-kubernetes-preserve-unknown-fields".into(), true.into());
@@ -70,13 +70,13 @@ pub fn of(schema: Value) -> Value {
 }
 
 /// A value that nobody looks into.
-fn anything() -> Value {
+fn make_anything() -> Value {
     json!({"x-kubernetes-preserve-unknown-fields": true})
 }
 
 /// Takes alternatives apart: `null` is no alternative, words with a description each are one enum, and a single
 /// one left is the schema itself.
-fn flatten(schema: &mut Map<String, Value>) {
+fn flatten_alternatives(schema: &mut Map<String, Value>) {
     for combination in ["anyOf", "oneOf"] {
         let Some(Value::Array(mut left)) = schema.remove(combination) else { continue };
         left.retain(|one| one.get("type").is_none_or(|t| t != "null"));
@@ -94,7 +94,7 @@ fn flatten(schema: &mut Map<String, Value>) {
         } else if left.len() == 1
             && let Some(Value::Object(mut one)) = left.pop()
         {
-            flatten(&mut one);
+            flatten_alternatives(&mut one);
             for (word, value) in one {
                 schema.entry(word).or_insert(value);
             }

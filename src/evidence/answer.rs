@@ -38,7 +38,9 @@ pub struct Manifest {
 }
 
 /// `null` where a value may be left out is the same as left out.
-fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(from: D) -> Result<T, D::Error> {
+fn read_null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
+    from: D,
+) -> Result<T, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
@@ -47,7 +49,7 @@ fn null_is_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(fro
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
     /// A hint.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "read_null_as_default")]
     pub media_type: String,
     /// What.
     pub digest: Digest,
@@ -57,7 +59,7 @@ pub struct Descriptor {
     #[serde(default)]
     pub artifact_type: Option<String>,
     /// Hints, never proof.
-    #[serde(default, deserialize_with = "null_is_default")]
+    #[serde(default, deserialize_with = "read_null_as_default")]
     pub annotations: BTreeMap<String, String>,
     /// The blob itself, base64 (image-spec, "Embedded content"); checked against digest and size before use.
     #[serde(default)]
@@ -66,7 +68,7 @@ pub struct Descriptor {
 
 /// Where a referrer was listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Place {
+pub enum EvidencePlace {
     /// `GET /v2/<name>/referrers/<digest>`.
     Api,
     /// Tag `sha256-<hex>`.
@@ -79,7 +81,7 @@ pub enum Place {
     Layout,
 }
 
-impl Place {
+impl EvidencePlace {
     /// For reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -98,7 +100,7 @@ impl Place {
 #[derive(Debug, Clone, Default)]
 pub struct Referrers {
     /// Descriptors with their place.
-    pub entries: Vec<(Place, Descriptor)>,
+    pub entries: Vec<(EvidencePlace, Descriptor)>,
     /// A page or place that could not be read: what was listed may still prove a claim, but nothing is
     /// "missing" while this is set.
     pub unread: Option<Unread>,
@@ -107,5 +109,5 @@ pub struct Referrers {
     /// A place that was left out because it hardly ever holds anything: the fallback tag where the API lists
     /// something, the API where this registry has shown that it has none. Before "missing" is said,
     /// `Registries::referrers_left_out` reads it.
-    pub left_out: Option<Place>,
+    pub left_out: Option<EvidencePlace>,
 }

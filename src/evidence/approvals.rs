@@ -1,7 +1,7 @@
 //! Seals of votes: signed statements that say who approved one Preparation of one Order.
 
-use crate::evidence::envelope::clip;
-use crate::evidence::statement::Parsed;
+use crate::evidence::envelope::clip_text;
+use crate::evidence::statement::ParsedStatement;
 use crate::model::evidence::{SealOf, SealProof};
 use crate::model::order::ApprovalPolicy;
 use crate::model::time::Time;
@@ -29,16 +29,16 @@ pub struct Seal {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Predicate {
+struct SealPredicate {
     order: String,
-    preparation: Preparation,
+    preparation: SealPreparation,
     policy: ApprovalPolicy,
     result: String,
     sealed_time: Time,
 }
 
 #[derive(Deserialize)]
-struct Preparation {
+struct SealPreparation {
     namespace: String,
     name: String,
     #[serde(default)]
@@ -50,21 +50,21 @@ struct Preparation {
 ///
 /// # Errors
 /// Says for whom it is instead, or what is wrong with it.
-pub fn read(statement: &Parsed, of: &SealOf) -> Result<Seal, String> {
-    let predicate = statement.object()?;
-    let seal: Predicate = serde_json::from_str(&statement.predicate)
+pub fn read_seal(statement: &ParsedStatement, of: &SealOf) -> Result<Seal, String> {
+    let predicate = statement.parse_object()?;
+    let seal: SealPredicate = serde_json::from_str(&statement.predicate)
         .map_err(|e| format!("its predicate does not parse: {e}"))?;
     if seal.preparation.namespace != of.order.namespace.as_str() || seal.order != of.order.name.as_str() {
-        let (namespace, name) = (clip(&seal.preparation.namespace), clip(&seal.order));
+        let (namespace, name) = (clip_text(&seal.preparation.namespace), clip_text(&seal.order));
         return Err(format!("it is a seal for Order {namespace}/{name}, not for {}", of.order));
     }
     if seal.preparation.name != of.preparation.as_str() {
-        let name = clip(&seal.preparation.name);
+        let name = clip_text(&seal.preparation.name);
         return Err(format!("it is a seal for Preparation {name}, not for {}", of.preparation));
     }
     match &of.uid {
         Some(uid) if !seal.preparation.uid.is_empty() && seal.preparation.uid != *uid => {
-            let other = clip(&seal.preparation.uid);
+            let other = clip_text(&seal.preparation.uid);
             return Err(format!(
                 "it is a seal for another Preparation of that name (uid {other}, not {uid})"
             ));
@@ -77,7 +77,7 @@ pub fn read(statement: &Parsed, of: &SealOf) -> Result<Seal, String> {
 /// The seal that decides: the newest; of several of one instant one that does not approve, else the one
 /// under the strictest policy.
 #[must_use]
-pub fn deciding(seals: Vec<SealProof>) -> Option<SealProof> {
+pub fn pick_deciding(seals: Vec<SealProof>) -> Option<SealProof> {
     seals.into_iter().max_by_key(|s| {
         (
             s.sealed_time,

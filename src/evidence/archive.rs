@@ -52,17 +52,18 @@ impl Archive {
     pub fn new(artifact: &Artifact, collected: &Collected, about: Bytes, records: &[Bytes]) -> Self {
         let mut files = BTreeMap::new();
         for (digest, bytes) in &collected.blobs {
-            files.insert(format!("{BLOBS}{}", digest.hex()), bytes.clone());
+            files.insert(format!("{BLOBS}{}", digest.format_hex()), bytes.clone());
         }
         for record in records {
-            files.insert(format!("{RECORDS}{}.json", Digest::of(record).hex()), record.clone());
+            files
+                .insert(format!("{RECORDS}{}.json", Digest::hash_bytes(record).format_hex()), record.clone());
         }
         files.insert(ABOUT.to_owned(), about);
-        files.insert(INDEX.to_owned(), index(artifact, collected));
+        files.insert(INDEX.to_owned(), build_index(artifact, collected));
         files.insert(LAYOUT.to_owned(), Bytes::from_static(br#"{"imageLayoutVersion":"1.0.0"}"#));
         let mut sums = String::new();
         for (name, bytes) in &files {
-            let _ = writeln!(sums, "{}  {name}", Digest::of(bytes).hex());
+            let _ = writeln!(sums, "{}  {name}", Digest::hash_bytes(bytes).format_hex());
         }
         files.insert(SUMS.to_owned(), sums.into());
         Self { files }
@@ -72,52 +73,52 @@ impl Archive {
     ///
     /// # Errors
     /// The sink's.
-    pub fn write(&self, to: &mut dyn Write) -> io::Result<()> {
-        tar::write(&self.files, to)
+    pub fn write_to(&self, to: &mut dyn Write) -> io::Result<()> {
+        tar::write_tar(&self.files, to)
     }
 
     /// Reads all of it, and checks every hash.
     ///
     /// # Errors
     /// Says what is not as it was written, or that it cannot be read.
-    pub fn read(from: &mut dyn Read) -> Result<Self, Refused> {
+    pub fn read_from(from: &mut dyn Read) -> Result<Self, ArchiveRefusal> {
         let caps = tar::Caps { file: FILE_CAP, whole: WHOLE_CAP, files: FILES };
-        let files = tar::read(from, &is_name, &caps)?;
+        let files = tar::read_tar(from, &is_name, &caps)?;
         let archive = Self { files };
-        archive.check()?;
+        archive.check_hashes()?;
         Ok(archive)
     }
 
     /// A file's bytes.
     #[must_use]
-    pub fn file(&self, name: &str) -> Option<&Bytes> {
+    pub fn find_file(&self, name: &str) -> Option<&Bytes> {
         self.files.get(name)
     }
 
     /// The records, in the order of their hashes.
-    pub fn records(&self) -> impl Iterator<Item = &Bytes> {
+    pub fn iter_records(&self) -> impl Iterator<Item = &Bytes> {
         self.files.iter().filter(|(name, _)| name.starts_with(RECORDS)).map(|(_, bytes)| bytes)
     }
 
     /// The files of the image layout.
-    pub fn layout(&self) -> impl Iterator<Item = (&str, &Bytes)> {
+    pub fn iter_layout(&self) -> impl Iterator<Item = (&str, &Bytes)> {
         let of_layout = |name: &str| name == INDEX || name == LAYOUT || name.starts_with(BLOBS);
         self.files.iter().map(|(n, b)| (n.as_str(), b)).filter(move |(name, _)| of_layout(name))
     }
 
-    fn check(&self) -> Result<(), Refused> {
+    fn check_hashes(&self) -> Result<(), ArchiveRefusal> {
         for name in [ABOUT, SUMS, INDEX, LAYOUT] {
             if !self.files.contains_key(name) {
-                return Err(Refused::Content(format!("it has no {name}")));
+                return Err(ArchiveRefusal::Content(format!("it has no {name}")));
             }
         }
         let mut sums = String::new();
         for (name, bytes) in self.files.iter().filter(|(name, _)| *name != SUMS) {
-            let hex = Digest::of(bytes).hex();
+            let hex = Digest::hash_bytes(bytes).format_hex();
             let called =
                 name.strip_prefix(BLOBS).or_else(|| name.strip_prefix(RECORDS)?.strip_suffix(".json"));
             if called.is_some_and(|called| called != hex) {
-                return Err(Refused::Content(format!("{name} does not hash to its name")));
+                return Err(ArchiveRefusal::Content(format!("{name} does not hash to its name")));
             }
             let _ = writeln!(sums, "{hex}  {name}");
         }
@@ -127,7 +128,7 @@ impl Archive {
         }
         let written = String::from_utf8_lossy(written);
         let other = sums.lines().find(|line| !written.lines().any(|w| w == *line));
-        Err(Refused::Content(match other.and_then(|line| line.split_once("  ")) {
+        Err(ArchiveRefusal::Content(match other.and_then(|line| line.split_once("  ")) {
             Some((_, name)) => format!("{name} is not what {SUMS} says"),
             None => format!("{SUMS} names files that are not there"),
         }))
@@ -136,14 +137,14 @@ impl Archive {
 
 /// Why an archive was not taken.
 #[derive(Debug)]
-pub enum Refused {
+pub enum ArchiveRefusal {
     /// It is not as it was written.
     Content(String),
     /// It cannot be read.
     Io(io::Error),
 }
 
-impl From<io::Error> for Refused {
+impl From<io::Error> for ArchiveRefusal {
     fn from(error: io::Error) -> Self {
         Self::Io(error)
     }
@@ -158,7 +159,7 @@ fn is_name(name: &str) -> bool {
 }
 
 /// The layout's list: the artifact, then what is attached.
-fn index(artifact: &Artifact, collected: &Collected) -> Bytes {
+fn build_index(artifact: &Artifact, collected: &Collected) -> Bytes {
     let entries: Vec<Value> = collected
         .manifests
         .iter()
@@ -172,7 +173,7 @@ fn index(artifact: &Artifact, collected: &Collected) -> Bytes {
             let name = match &listed.tag {
                 Some(tag) => Some(tag.clone()),
                 // Other tools want a name for what is to be taken out.
-                None => (manifest.digest == artifact.digest).then(|| artifact.digest.hex()),
+                None => (manifest.digest == artifact.digest).then(|| artifact.digest.format_hex()),
             };
             if let Some(name) = name {
                 entry["annotations"] = json!({REF_NAME: name});

@@ -5,7 +5,7 @@
 //! top of that tar are read: an artifact with everything in a subfolder syncs green with no objects.
 
 use crate::evidence::answer::{Descriptor, Manifest};
-use crate::evidence::envelope::{BUNDLE_PREFIX, clip};
+use crate::evidence::envelope::{BUNDLE_PREFIX, clip_text};
 use crate::evidence::json;
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
@@ -28,7 +28,7 @@ const MANIFEST_FILES: &[&str] = &["yaml", "yml", "json"];
 /// Members of an image manifest, as far as we use them.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Image {
+pub(crate) struct ImageManifest {
     #[serde(default)]
     pub(crate) artifact_type: Option<String>,
     #[serde(default)]
@@ -48,12 +48,12 @@ pub(crate) fn is_image(manifest: &Manifest) -> bool {
 ///
 /// # Errors
 /// Says what it is instead.
-pub(crate) fn image(manifest: &Manifest) -> Result<Image, String> {
+pub(crate) fn parse_image(manifest: &Manifest) -> Result<ImageManifest, String> {
     if !is_image(manifest) {
-        return Err(format!("it is {}, not an image manifest", clip(&manifest.media_type)));
+        return Err(format!("it is {}, not an image manifest", clip_text(&manifest.media_type)));
     }
-    let image: Image =
-        json::strict(&manifest.bytes).map_err(|e| format!("its manifest does not parse: {e}"))?;
+    let image: ImageManifest =
+        json::parse_strict(&manifest.bytes).map_err(|e| format!("its manifest does not parse: {e}"))?;
     if image.manifests.is_some() {
         return Err("its manifest has `manifests` as an index has: it could be read as either".into());
     }
@@ -62,8 +62,8 @@ pub(crate) fn image(manifest: &Manifest) -> Result<Image, String> {
 
 /// The bundle in a referrer's manifest, where there is exactly one.
 #[must_use]
-pub fn only_bundle(manifest: &Manifest) -> Option<Descriptor> {
-    let layers = image(manifest).ok()?.layers?;
+pub fn find_only_bundle(manifest: &Manifest) -> Option<Descriptor> {
+    let layers = parse_image(manifest).ok()?.layers?;
     let mut bundles = layers.into_iter().filter(|d| d.media_type.starts_with(BUNDLE_PREFIX));
     bundles.next().filter(|_| bundles.next().is_none())
 }
@@ -72,14 +72,14 @@ pub fn only_bundle(manifest: &Manifest) -> Option<Descriptor> {
 ///
 /// # Errors
 /// Says what is wrong, with the media types that were found.
-pub fn content_layer(manifest: &Manifest, accepted: &[String]) -> Result<Descriptor, String> {
-    let image = image(manifest)?;
+pub fn find_content_layer(manifest: &Manifest, accepted: &[String]) -> Result<Descriptor, String> {
+    let image = parse_image(manifest)?;
     let layers = image.layers.unwrap_or_default();
     let is_tar =
         |d: &&Descriptor| ["tar", "tar+gzip", "tar.gzip"].iter().any(|end| d.media_type.ends_with(end));
     let mut tars: Vec<&Descriptor> = layers.iter().filter(is_tar).collect();
     let types = |layers: &mut dyn Iterator<Item = &Descriptor>| {
-        let types: Vec<String> = layers.map(|d| clip(&d.media_type)).collect();
+        let types: Vec<String> = layers.map(|d| clip_text(&d.media_type)).collect();
         if types.is_empty() { "none at all".to_owned() } else { types.join(", ") }
     };
     match (tars.pop(), tars.is_empty()) {
@@ -89,9 +89,11 @@ pub fn content_layer(manifest: &Manifest, accepted: &[String]) -> Result<Descrip
             tars.len() + 1,
             types(&mut layers.iter().filter(is_tar))
         )),
-        (Some(layer), true) if !accepted.contains(&layer.media_type) => {
-            Err(format!("its layer is {}, which is none of {}", clip(&layer.media_type), accepted.join(", ")))
-        }
+        (Some(layer), true) if !accepted.contains(&layer.media_type) => Err(format!(
+            "its layer is {}, which is none of {}",
+            clip_text(&layer.media_type),
+            accepted.join(", ")
+        )),
         (Some(layer), true) => Ok(layer.clone()),
     }
 }
@@ -102,7 +104,7 @@ pub fn content_layer(manifest: &Manifest, accepted: &[String]) -> Result<Descrip
 ///
 /// # Errors
 /// Says what is wrong.
-pub fn unpacks(media_type: &str, bytes: &[u8], decoded_cap: u64) -> Result<(), String> {
+pub fn check_unpacks(media_type: &str, bytes: &[u8], decoded_cap: u64) -> Result<(), String> {
     let gzip = bytes.starts_with(&[0x1f, 0x8b]);
     let wants_gzip = media_type.ends_with("gzip");
     if gzip != wants_gzip {
@@ -112,13 +114,13 @@ pub fn unpacks(media_type: &str, bytes: &[u8], decoded_cap: u64) -> Result<(), S
     let source: Box<dyn Read + '_> =
         if gzip { Box::new(MultiGzDecoder::new(bytes)) } else { Box::new(bytes) };
     let mut capped = Capped { source, left: decoded_cap, cap: decoded_cap };
-    let found = entries(&mut capped).map_err(|e| format!("its layer does not unpack: {e}"))?;
+    let found = count_entries(&mut capped).map_err(|e| format!("its layer does not unpack: {e}"))?;
     match found {
-        Found { manifests: 0, files: 0 } => Err("its layer is a tar without any file".into()),
-        Found { manifests: 0, files } => Err(format!(
+        FoundEntries { manifests: 0, files: 0 } => Err("its layer is a tar without any file".into()),
+        FoundEntries { manifests: 0, files } => Err(format!(
             "none of the {files} files of its layer is a manifest (.yaml, .yml, .json) at the top of the tar, so Argo CD would deploy nothing"
         )),
-        Found { .. } => Ok(()),
+        FoundEntries { .. } => Ok(()),
     }
 }
 
@@ -127,8 +129,8 @@ pub fn unpacks(media_type: &str, bytes: &[u8], decoded_cap: u64) -> Result<(), S
 ///
 /// # Errors
 /// Says what is there instead.
-pub fn tar_layer(manifest: &Manifest) -> Result<Descriptor, String> {
-    let layers = image(manifest)?.layers.unwrap_or_default();
+pub fn find_tar_layer(manifest: &Manifest) -> Result<Descriptor, String> {
+    let layers = parse_image(manifest)?.layers.unwrap_or_default();
     let is_tar = |d: &&Descriptor| {
         ["tar", "tar+gzip", "tar.gzip", "tar+zstd"].iter().any(|end| d.media_type.ends_with(end))
     };
@@ -146,7 +148,11 @@ pub fn tar_layer(manifest: &Manifest) -> Result<Descriptor, String> {
 ///
 /// # Errors
 /// Says why the layer does not unpack.
-pub fn manifests(media_type: &str, bytes: &[u8], decoded_cap: u64) -> Result<Vec<(String, Vec<u8>)>, String> {
+pub fn read_manifests(
+    media_type: &str,
+    bytes: &[u8],
+    decoded_cap: u64,
+) -> Result<Vec<(String, Vec<u8>)>, String> {
     let unpacks = |e: io::Error| format!("its layer does not unpack: {e}");
     let source: Box<dyn Read + '_> = match (media_type.ends_with("gzip"), media_type.ends_with("zstd")) {
         (true, _) => Box::new(MultiGzDecoder::new(bytes)),
@@ -155,7 +161,7 @@ pub fn manifests(media_type: &str, bytes: &[u8], decoded_cap: u64) -> Result<Vec
     };
     let mut capped = Capped { source, left: decoded_cap, cap: decoded_cap };
     let mut files = std::collections::BTreeMap::new();
-    walk(&mut capped, true, |path, is_manifest, entry| {
+    walk_entries(&mut capped, true, |path, is_manifest, entry| {
         if is_manifest {
             let mut content = Vec::new();
             entry.read_to_end(&mut content)?;
@@ -168,14 +174,14 @@ pub fn manifests(media_type: &str, bytes: &[u8], decoded_cap: u64) -> Result<Vec
 }
 
 #[derive(Default)]
-struct Found {
+struct FoundEntries {
     manifests: u64,
     files: u64,
 }
 
-fn entries(source: &mut dyn Read) -> io::Result<Found> {
-    let mut found = Found::default();
-    walk(source, false, |_, is_manifest, _| {
+fn count_entries(source: &mut dyn Read) -> io::Result<FoundEntries> {
+    let mut found = FoundEntries::default();
+    walk_entries(source, false, |_, is_manifest, _| {
         found.files += 1;
         found.manifests += u64::from(is_manifest);
         Ok(())
@@ -185,7 +191,7 @@ fn entries(source: &mut dyn Read) -> io::Result<Found> {
 
 /// Calls `each` with every file: its path, whether it is a manifest at the top, and its content. With
 /// `only_files`, what is neither a file nor a folder is refused.
-fn walk(
+fn walk_entries(
     source: &mut dyn Read,
     only_files: bool,
     mut each: impl FnMut(&str, bool, &mut dyn Read) -> io::Result<()>,
@@ -196,12 +202,12 @@ fn walk(
         let path = entry.path()?.into_owned();
         let parts: Vec<Component<'_>> = path.components().filter(|c| *c != Component::CurDir).collect();
         if !parts.iter().all(|c| matches!(c, Component::Normal(_))) {
-            let path = clip(&path.to_string_lossy());
+            let path = clip_text(&path.to_string_lossy());
             return Err(io::Error::other(format!("{path:?} leaves the folder it is unpacked into")));
         }
         let kind = entry.header().entry_type();
         if only_files && !(kind.is_file() || kind.is_dir() || kind.is_pax_global_extensions()) {
-            let path = clip(&path.to_string_lossy());
+            let path = clip_text(&path.to_string_lossy());
             let what = if kind.is_symlink() || kind.is_hard_link() { "a link" } else { "no regular file" };
             return Err(io::Error::other(format!("{path:?} is {what}")));
         }
@@ -248,16 +254,22 @@ mod tests {
     fn manifest(media_type: &str, layers: &[&str]) -> Manifest {
         let layers: Vec<String> = layers
             .iter()
-            .map(|t| format!(r#"{{"mediaType":"{t}","digest":"{}","size":1}}"#, Digest::of(t.as_bytes())))
+            .map(|t| {
+                format!(r#"{{"mediaType":"{t}","digest":"{}","size":1}}"#, Digest::hash_bytes(t.as_bytes()))
+            })
             .collect();
         let bytes = format!(r#"{{"schemaVersion":2,"layers":[{}]}}"#, layers.join(","));
-        Manifest { digest: Digest::of(bytes.as_bytes()), media_type: media_type.into(), bytes: bytes.into() }
+        Manifest {
+            digest: Digest::hash_bytes(bytes.as_bytes()),
+            media_type: media_type.into(),
+            bytes: bytes.into(),
+        }
     }
 
     #[test]
     fn exactly_one_layer_that_argo_cd_unpacks() {
         let oci = IMAGE_MANIFESTS[0];
-        let layer = |layers: &[&str]| content_layer(&manifest(oci, layers), &accepted());
+        let layer = |layers: &[&str]| find_content_layer(&manifest(oci, layers), &accepted());
         assert_eq!(layer(&[LAYER_TYPES[1]]).unwrap().media_type, LAYER_TYPES[1]);
         assert!(layer(&[LAYER_TYPES[0], "text/yaml", "application/vnd.in-toto+json"]).is_ok());
         let why = |layers: &[&str]| layer(layers).unwrap_err();
@@ -267,9 +279,9 @@ mod tests {
         assert!(two.contains("2 tar layers") && two.contains(LAYER_TYPES[1]) && !two.contains("text/plain"));
         let kustomize = "application/vnd.cncf.kustomize.v1.tar+gzip";
         assert!(why(&[kustomize]).contains(kustomize));
-        assert!(content_layer(&manifest(oci, &[kustomize]), &[kustomize.to_owned()]).is_ok());
+        assert!(find_content_layer(&manifest(oci, &[kustomize]), &[kustomize.to_owned()]).is_ok());
         let index = "application/vnd.oci.image.index.v1+json";
-        assert!(content_layer(&manifest(index, &[]), &accepted()).unwrap_err().contains(index));
+        assert!(find_content_layer(&manifest(index, &[]), &accepted()).unwrap_err().contains(index));
     }
 
     #[test]
@@ -277,9 +289,9 @@ mod tests {
         let mut both = manifest(IMAGE_MANIFESTS[0], &[LAYER_TYPES[0]]);
         let text = String::from_utf8(both.bytes.to_vec()).unwrap();
         both.bytes = text.replace("{\"schemaVersion\"", "{\"manifests\":[],\"schemaVersion\"").into();
-        assert!(content_layer(&both, &accepted()).unwrap_err().contains("index"));
+        assert!(find_content_layer(&both, &accepted()).unwrap_err().contains("index"));
         both.bytes = text.replace("{\"schemaVersion\":2", "{\"layers\":[],\"schemaVersion\":2").into();
-        assert!(content_layer(&both, &accepted()).unwrap_err().contains("twice"));
+        assert!(find_content_layer(&both, &accepted()).unwrap_err().contains("twice"));
     }
 
     fn tar_of(files: &[(&str, &[u8])]) -> Vec<u8> {
@@ -312,9 +324,9 @@ mod tests {
     fn a_manifest_lies_at_the_top() {
         let (plain, gz) = (LAYER_TYPES[0], LAYER_TYPES[1]);
         let good = tar_of(&[("./", b""), ("./deploy.yaml", b"kind: A"), ("sub/x.yaml", b"")]);
-        assert_eq!(unpacks(plain, &good, CAP), Ok(()));
-        assert_eq!(unpacks(gz, &gzip(&good), CAP), Ok(()));
-        let why = |files: &[(&str, &[u8])]| unpacks(plain, &tar_of(files), CAP).unwrap_err();
+        assert_eq!(check_unpacks(plain, &good, CAP), Ok(()));
+        assert_eq!(check_unpacks(gz, &gzip(&good), CAP), Ok(()));
+        let why = |files: &[(&str, &[u8])]| check_unpacks(plain, &tar_of(files), CAP).unwrap_err();
         assert!(
             why(&[("out/", b""), ("out/a.yaml", b""), ("README.md", b"")]).contains("none of the 2 files")
         );
@@ -329,11 +341,11 @@ mod tests {
         let tar = tar_of(&[("b.yaml", b"old"), ("a.yml", b"a"), ("sub/c.yaml", b"c"), ("b.yaml", b"new")]);
         let zstd = zstd::encode_all(&tar[..], 3).unwrap();
         for (end, bytes) in [("", &tar), ("+gzip", &gzip(&tar)), ("+zstd", &zstd)] {
-            let found = manifests(&format!("{layer}{end}"), bytes, CAP).unwrap();
+            let found = read_manifests(&format!("{layer}{end}"), bytes, CAP).unwrap();
             assert_eq!(found, [("a.yml".into(), b"a".to_vec()), ("b.yaml".into(), b"new".to_vec())], "{end}");
         }
         let accepts =
-            |layers: &[&str]| tar_layer(&manifest(IMAGE_MANIFESTS[0], layers)).map(|d| d.media_type);
+            |layers: &[&str]| find_tar_layer(&manifest(IMAGE_MANIFESTS[0], layers)).map(|d| d.media_type);
         let zstd = format!("{layer}+zstd");
         assert_eq!(accepts(&["text/plain", &zstd]), Ok(zstd.clone()));
         assert!(accepts(&[layer, &zstd]).unwrap_err().contains("2 tar layers"));
@@ -343,7 +355,7 @@ mod tests {
     #[test]
     fn links_bombs_and_ways_out_are_refused() {
         let layer = LAYER_TYPES[0];
-        let why = |bytes: &[u8], end: &str| manifests(&format!("{layer}{end}"), bytes, CAP).unwrap_err();
+        let why = |bytes: &[u8], end: &str| read_manifests(&format!("{layer}{end}"), bytes, CAP).unwrap_err();
         assert!(why(&tar_of(&[("../a.yaml", b"")]), "").contains("leaves the folder"));
         assert!(why(&tar_of(&[("/a.yaml", b"")]), "").contains("leaves the folder"));
         for (kind, what) in [
@@ -372,14 +384,14 @@ mod tests {
     fn a_layer_is_what_it_says() {
         let (plain, gz) = (LAYER_TYPES[0], LAYER_TYPES[1]);
         let good = tar_of(&[("a.yaml", b"kind: A")]);
-        assert!(unpacks(gz, &good, CAP).unwrap_err().contains("not gzip data"));
-        assert!(unpacks(plain, &gzip(&good), CAP).unwrap_err().contains("but is gzip data"));
-        assert!(unpacks(plain, b"kind: A\n", CAP).is_err());
+        assert!(check_unpacks(gz, &good, CAP).unwrap_err().contains("not gzip data"));
+        assert!(check_unpacks(plain, &gzip(&good), CAP).unwrap_err().contains("but is gzip data"));
+        assert!(check_unpacks(plain, b"kind: A\n", CAP).is_err());
         let packed = gzip(&good);
-        assert!(unpacks(gz, &packed[..packed.len() - 4], CAP).unwrap_err().contains("does not unpack"));
+        assert!(check_unpacks(gz, &packed[..packed.len() - 4], CAP).unwrap_err().contains("does not unpack"));
         let big = vec![0; usize::try_from(CAP).unwrap()];
         let bomb = gzip(&tar_of(&[("a.yaml", &big)]));
         assert!(bomb.len() < 100_000);
-        assert!(unpacks(gz, &bomb, CAP).unwrap_err().contains("larger than 16 MiB when unpacked"));
+        assert!(check_unpacks(gz, &bomb, CAP).unwrap_err().contains("larger than 16 MiB when unpacked"));
     }
 }

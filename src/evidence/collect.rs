@@ -35,7 +35,7 @@ impl Default for CollectOptions {
 
 /// A manifest, and the tag it stands under.
 #[derive(Debug, Clone)]
-pub struct Listed {
+pub struct ListedManifest {
     /// `sha256-<hex>.sig` or `.att`; `None`: by its digest alone.
     pub tag: Option<String>,
     /// As served.
@@ -46,7 +46,7 @@ pub struct Listed {
 #[derive(Debug, Clone)]
 pub struct Collected {
     /// The artifact's, then what is attached, sorted by digest, each once per tag.
-    pub manifests: Vec<Listed>,
+    pub manifests: Vec<ListedManifest>,
     /// Everything by its hash, the manifests included.
     pub blobs: BTreeMap<Digest, Bytes>,
     /// What was left out, for people.
@@ -61,30 +61,30 @@ const AT_ONCE: usize = 16;
 ///
 /// # Errors
 /// Something that is needed could not be read, or is larger than is kept.
-pub async fn collect(
+pub async fn collect_evidence(
     artifact: &Artifact,
     registries: &Registries,
     options: &CollectOptions,
 ) -> Result<Collected, Unread> {
     let repository = &artifact.repository;
-    let own = match registries.manifest(repository, &Reference::Digest(artifact.digest)).await {
+    let own = match registries.fetch_manifest(repository, &Reference::Digest(artifact.digest)).await {
         Answer::Found(manifest) => manifest,
-        Answer::Absent => return Err(refused(artifact, "the artifact is not in the registry".into())),
+        Answer::Absent => return Err(make_refused(artifact, "the artifact is not in the registry".into())),
         Answer::Unread(why) => return Err(why),
     };
     let mut all = Collected { manifests: Vec::new(), blobs: BTreeMap::new(), left_out: Vec::new() };
-    let mut manifests = vec![Listed { tag: None, manifest: own }];
+    let mut manifests = vec![ListedManifest { tag: None, manifest: own }];
     for suffix in ["sig", "att"] {
-        let tag = format!("sha256-{}.{suffix}", artifact.digest.hex());
-        match registries.manifest(repository, &Reference::Tag(tag.clone())).await {
-            Answer::Found(manifest) => manifests.push(Listed { tag: Some(tag), manifest }),
+        let tag = format!("sha256-{}.{suffix}", artifact.digest.format_hex());
+        match registries.fetch_manifest(repository, &Reference::Tag(tag.clone())).await {
+            Answer::Found(manifest) => manifests.push(ListedManifest { tag: Some(tag), manifest }),
             Answer::Absent => {}
             Answer::Unread(why) => return Err(why),
         }
     }
-    let referrers = registries.referrers(repository, &artifact.digest).await;
+    let referrers = registries.fetch_referrers(repository, &artifact.digest).await;
     let referrers = match referrers.left_out {
-        Some(_) => registries.referrers_left_out(repository, &artifact.digest, referrers).await,
+        Some(_) => registries.fetch_left_out_referrers(repository, &artifact.digest, referrers).await,
         None => referrers,
     };
     if let Some(why) = referrers.unread {
@@ -95,16 +95,16 @@ pub async fn collect(
     if digests.len() > options.candidates {
         let why =
             format!("{} manifests are attached; at most {} are kept", digests.len(), options.candidates);
-        return Err(refused(artifact, why));
+        return Err(make_refused(artifact, why));
     }
     let fetch = |digest: Digest| async move {
-        (digest, registries.manifest(repository, &Reference::Digest(digest)).await)
+        (digest, registries.fetch_manifest(repository, &Reference::Digest(digest)).await)
     };
     let mut attached = futures::stream::iter(digests.into_iter().map(fetch)).buffered(AT_ONCE);
     while let Some((digest, answer)) = attached.next().await {
         match answer {
-            Answer::Found(manifest) => match holds_evidence(&manifest, options.evidence_cap) {
-                Ok(()) => manifests.push(Listed { tag: None, manifest }),
+            Answer::Found(manifest) => match check_evidence(&manifest, options.evidence_cap) {
+                Ok(()) => manifests.push(ListedManifest { tag: None, manifest }),
                 Err(why) => all.left_out.push(format!("{digest}: attached, and {why}")),
             },
             Answer::Absent => all.left_out.push(format!("{digest}: listed, and not in the registry")),
@@ -114,7 +114,7 @@ pub async fn collect(
     let mut room = options.whole_cap;
     let mut take = |size: u64| {
         room = room.checked_sub(size).ok_or_else(|| {
-            refused(artifact, format!("all together is larger than {} MiB", options.whole_cap >> 20))
+            make_refused(artifact, format!("all together is larger than {} MiB", options.whole_cap >> 20))
         })?;
         Ok::<(), Unread>(())
     };
@@ -123,8 +123,8 @@ pub async fn collect(
         take(listed.manifest.bytes.len() as u64)?;
         all.blobs.insert(listed.manifest.digest, listed.manifest.bytes.clone());
         let cap = if n == 0 { options.layer_cap } else { options.evidence_cap };
-        let (config, layers) = parts(&listed.manifest)
-            .map_err(|why| refused(artifact, format!("{}: {why}", listed.manifest.digest)))?;
+        let (config, layers) = list_parts(&listed.manifest)
+            .map_err(|why| make_refused(artifact, format!("{}: {why}", listed.manifest.digest)))?;
         wanted.extend(config.map(|d| (d.digest, (d, cap, false))));
         wanted.extend(layers.into_iter().map(|d| (d.digest, (d, cap, true))));
     }
@@ -132,7 +132,7 @@ pub async fn collect(
         take(descriptor.size)?;
     }
     let fetch = |(descriptor, cap, needed): (Descriptor, u64, bool)| async move {
-        let answer = registries.blob(repository, &descriptor, cap).await;
+        let answer = registries.fetch_blob(repository, &descriptor, cap).await;
         (descriptor.digest, needed, answer)
     };
     let mut blobs = futures::stream::iter(wanted.into_values().map(fetch)).buffered(AT_ONCE);
@@ -142,7 +142,7 @@ pub async fn collect(
                 all.blobs.insert(digest, bytes);
             }
             (Answer::Absent, true) => {
-                return Err(refused(artifact, format!("blob {digest} is not in the registry")));
+                return Err(make_refused(artifact, format!("blob {digest} is not in the registry")));
             }
             (Answer::Absent, false) => {
                 all.left_out.push(format!("{digest}: a config, and not in the registry"));
@@ -156,7 +156,7 @@ pub async fn collect(
     Ok(all)
 }
 
-fn refused(artifact: &Artifact, why: String) -> Unread {
+fn make_refused(artifact: &Artifact, why: String) -> Unread {
     Unread {
         reason: Verified::RegistryError,
         request: artifact.to_string(),
@@ -171,12 +171,12 @@ fn refused(artifact: &Artifact, why: String) -> Unread {
 /// # Errors
 /// It is not: why. What is too long to be read anywhere proves nothing anywhere, so that a stranger who
 /// attaches it stops nobody.
-fn holds_evidence(manifest: &Manifest, cap: u64) -> Result<(), &'static str> {
+fn check_evidence(manifest: &Manifest, cap: u64) -> Result<(), &'static str> {
     let is_evidence = |d: &Descriptor| {
         let exact = [PAYLOAD, ENVELOPE, IN_TOTO];
         d.media_type.starts_with(BUNDLE_PREFIX) || exact.contains(&d.media_type.as_str())
     };
-    let layers = match artifact::is_image(manifest).then(|| artifact::image(manifest)) {
+    let layers = match artifact::is_image(manifest).then(|| artifact::parse_image(manifest)) {
         Some(Ok(image)) => image.layers.unwrap_or_default(),
         Some(Err(_)) | None => Vec::new(),
     };
@@ -190,12 +190,12 @@ fn holds_evidence(manifest: &Manifest, cap: u64) -> Result<(), &'static str> {
 }
 
 /// The blobs that an image manifest names: its config, where that is one we can hash, and its layers.
-fn parts(manifest: &Manifest) -> Result<(Option<Descriptor>, Vec<Descriptor>), String> {
+fn list_parts(manifest: &Manifest) -> Result<(Option<Descriptor>, Vec<Descriptor>), String> {
     #[derive(Deserialize)]
     struct Config {
         config: Option<Descriptor>,
     }
-    let layers = artifact::image(manifest)?.layers.unwrap_or_default();
+    let layers = artifact::parse_image(manifest)?.layers.unwrap_or_default();
     let config = serde_json::from_slice::<Config>(&manifest.bytes).ok().and_then(|c| c.config);
     Ok((config, layers))
 }

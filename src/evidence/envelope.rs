@@ -2,7 +2,7 @@
 //! Nothing here looks inside the payload.
 
 use crate::evidence::json;
-use crate::evidence::keys::{KeyRing, PublicKey, TrustedKey};
+use crate::evidence::keys::{KeyRing, PublicKey, RingKey};
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -50,7 +50,7 @@ pub fn decode_base64(text: &str) -> Option<Vec<u8>> {
 ///     b"DSSEv1 29 http://example.com/HelloWorld 11 hello world");
 /// ```
 #[must_use]
-pub fn pae(payload_type: &str, payload: &[u8]) -> Vec<u8> {
+pub fn encode_pae(payload_type: &str, payload: &[u8]) -> Vec<u8> {
     let mut bytes = format!("DSSEv1 {} {payload_type} {} ", payload_type.len(), payload.len()).into_bytes();
     bytes.extend_from_slice(payload);
     bytes
@@ -58,11 +58,11 @@ pub fn pae(payload_type: &str, payload: &[u8]) -> Vec<u8> {
 
 /// What an envelope holds, and the trusted key that signed it.
 #[derive(Debug)]
-pub struct Opened<'r> {
+pub struct OpenedEnvelope<'r> {
     /// The payload, decoded once: these bytes were verified and these are parsed.
     pub payload: Vec<u8>,
     /// The trusted key, or why there is none.
-    pub signer: Result<&'r TrustedKey, String>,
+    pub signer: Result<&'r RingKey, String>,
 }
 
 #[derive(Deserialize)]
@@ -82,15 +82,15 @@ struct Signature {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Bundle {
+struct SigstoreBundle {
     media_type: String,
-    verification_material: Material,
+    verification_material: SigstoreMaterial,
     dsse_envelope: Option<Envelope>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Material {
+struct SigstoreMaterial {
     public_key: Option<KeyHint>,
     certificate: Option<IgnoredAny>,
     #[serde(rename = "x509CertificateChain")]
@@ -107,62 +107,66 @@ struct KeyHint {
 ///
 /// # Errors
 /// Says why this is no such bundle; then nothing in it can be told.
-pub fn open_bundle<'r>(bytes: &[u8], ring: &'r KeyRing) -> Result<Opened<'r>, String> {
-    let bundle: Bundle = json::strict(bytes).map_err(|e| format!("it is no bundle: {e}"))?;
+pub fn open_bundle<'r>(bytes: &[u8], ring: &'r KeyRing) -> Result<OpenedEnvelope<'r>, String> {
+    let bundle: SigstoreBundle = json::parse_strict(bytes).map_err(|e| format!("it is no bundle: {e}"))?;
     if bundle.media_type != BUNDLE && bundle.media_type != BUNDLE_OLD_FORM {
-        return Err(format!("it is a bundle of type {:?}; v0.3 is read", clip(&bundle.media_type)));
+        return Err(format!("it is a bundle of type {:?}; v0.3 is read", clip_text(&bundle.media_type)));
     }
     let envelope = bundle.dsse_envelope.ok_or("the bundle holds no DSSE envelope")?;
     let material = bundle.verification_material;
     if material.certificate.is_some() || material.chain.is_some() {
         let payload = decode_payload(&envelope)?;
         let why = "it is signed with a certificate (keyless), not with a trusted key".to_owned();
-        return Ok(Opened { payload, signer: Err(why) });
+        return Ok(OpenedEnvelope { payload, signer: Err(why) });
     }
     let hint = material.public_key.ok_or("the bundle names no key")?.hint;
     match envelope.signatures.len() {
-        1 => open(envelope, Some(&hint), ring),
+        1 => open_signed(envelope, Some(&hint), ring),
         n => Err(format!("a bundle has exactly one signature, this one {n}")),
     }
 }
 
 /// The payload of a bundle that `key` signed; `None`: it is no such bundle.
 #[must_use]
-pub fn signed_payload(bundle: &[u8], key: &PublicKey) -> Option<Vec<u8>> {
-    let bundle: Bundle = json::strict(bundle).ok()?;
+pub fn read_signed_payload(bundle: &[u8], key: &PublicKey) -> Option<Vec<u8>> {
+    let bundle: SigstoreBundle = json::parse_strict(bundle).ok()?;
     let envelope = bundle.dsse_envelope?;
     let payload = decode_payload(&envelope).ok()?;
-    let message = pae(&envelope.payload_type, &payload);
+    let message = encode_pae(&envelope.payload_type, &payload);
     let [signature] = envelope.signatures.as_slice() else { return None };
-    key.verifies(&message, &decode_base64(&signature.sig)?).then_some(payload)
+    key.has_signed(&message, &decode_base64(&signature.sig)?).then_some(payload)
 }
 
 /// Opens a DSSE envelope as in a `.att` layer: any of its signatures may be the right one.
 ///
 /// # Errors
 /// Says why this is no such envelope.
-pub fn open_envelope<'r>(bytes: &[u8], ring: &'r KeyRing) -> Result<Opened<'r>, String> {
-    let envelope: Envelope = json::strict(bytes).map_err(|e| format!("it is no DSSE envelope: {e}"))?;
+pub fn open_envelope<'r>(bytes: &[u8], ring: &'r KeyRing) -> Result<OpenedEnvelope<'r>, String> {
+    let envelope: Envelope = json::parse_strict(bytes).map_err(|e| format!("it is no DSSE envelope: {e}"))?;
     match envelope.signatures.len() {
         0 => Err("the envelope has no signature".into()),
         n if n > SIGNATURES => Err(format!("too many signatures: {n}, at most {SIGNATURES} are tried")),
-        _ => open(envelope, None, ring),
+        _ => open_signed(envelope, None, ring),
     }
 }
 
 fn decode_payload(envelope: &Envelope) -> Result<Vec<u8>, String> {
     if envelope.payload_type != IN_TOTO {
-        return Err(format!("its payload type is {:?}, not {IN_TOTO}", clip(&envelope.payload_type)));
+        return Err(format!("its payload type is {:?}, not {IN_TOTO}", clip_text(&envelope.payload_type)));
     }
     decode_base64(&envelope.payload).ok_or_else(|| "its payload is not base64".into())
 }
 
-fn open<'r>(envelope: Envelope, hint: Option<&str>, ring: &'r KeyRing) -> Result<Opened<'r>, String> {
+fn open_signed<'r>(
+    envelope: Envelope,
+    hint: Option<&str>,
+    ring: &'r KeyRing,
+) -> Result<OpenedEnvelope<'r>, String> {
     let payload = decode_payload(&envelope)?;
-    let message = pae(&envelope.payload_type, &payload);
+    let message = encode_pae(&envelope.payload_type, &payload);
     let signer = envelope.signatures.iter().find_map(|s| {
         let hint = hint.filter(|h| !h.is_empty()).or(s.keyid.as_deref());
-        ring.signer(&message, &decode_base64(&s.sig)?, hint)
+        ring.find_signer(&message, &decode_base64(&s.sig)?, hint)
     });
     let signer = signer.ok_or_else(|| match hint.filter(|h| is_fingerprint(h)) {
         Some(hint) if ring.keys().iter().any(|k| k.key.fingerprint() == hint) => {
@@ -171,7 +175,7 @@ fn open<'r>(envelope: Envelope, hint: Option<&str>, ring: &'r KeyRing) -> Result
         Some(hint) => format!("it is signed by no trusted key (it names {hint})"),
         None => "it is signed by no trusted key".to_owned(),
     });
-    Ok(Opened { payload, signer })
+    Ok(OpenedEnvelope { payload, signer })
 }
 
 /// Whether an unsigned hint looks like a fingerprint and may be shown to a person.
@@ -180,7 +184,7 @@ fn is_fingerprint(hint: &str) -> bool {
 }
 
 /// Foreign text for a message: the first 100 characters.
-pub(crate) fn clip(text: &str) -> String {
+pub(crate) fn clip_text(text: &str) -> String {
     let cut: String = text.chars().take(100).collect();
     if cut.len() < text.len() { cut + "…" } else { cut }
 }

@@ -7,7 +7,7 @@
 
 mod candidates;
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use crate::evidence::answer::{Answer, Manifest, Reference};
 use crate::evidence::artifact;
 use crate::evidence::judge::{self, Existence, Piece, Tallies};
@@ -16,7 +16,7 @@ use crate::evidence::registry::Registries;
 use crate::model::evidence::{ArtifactFacts, ArtifactProof, Ask, Claim, Evidence, Facts, Looked, Unread};
 use crate::model::id::{Artifact, Digest};
 use crate::model::reason::Verified;
-use candidates::Entry;
+use candidates::CandidateEntry;
 
 pub(crate) use candidates::PREDICATE_TYPE;
 use futures::StreamExt as _;
@@ -63,14 +63,13 @@ impl Default for GatherOptions {
 ///
 /// # Errors
 /// The operating system gives no threads.
-pub fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(|e| Failure::new(Kind::Internal, "no-runtime", format!("starting the I/O threads: {e}")))
+pub fn make_runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|e| {
+        Failure::new(FailureKind::Internal, "no-runtime", format!("starting the I/O threads: {e}"))
+    })
 }
 
-/// [`gather`], from code that is not async.
+/// [`gather_evidence`], from code that is not async.
 #[must_use]
 pub fn gather_blocking(
     runtime: &tokio::runtime::Runtime,
@@ -79,12 +78,17 @@ pub fn gather_blocking(
     registries: &Registries,
     options: &GatherOptions,
 ) -> Facts {
-    runtime.block_on(gather(asks, ring, registries, options))
+    runtime.block_on(gather_evidence(asks, ring, registries, options))
 }
 
 /// Answers every ask. While anything is wrong with the Kitchen's trust, no request is made at all; a claim
 /// for which no key is trusted is answered without one.
-pub async fn gather(asks: &[Ask], ring: &KeyRing, registries: &Registries, options: &GatherOptions) -> Facts {
+pub async fn gather_evidence(
+    asks: &[Ask],
+    ring: &KeyRing,
+    registries: &Registries,
+    options: &GatherOptions,
+) -> Facts {
     let mut wanted: BTreeMap<&Artifact, BTreeSet<Claim>> = BTreeMap::new();
     for ask in asks {
         wanted.entry(&ask.artifact).or_default().extend(ask.claims.iter().cloned());
@@ -92,7 +96,7 @@ pub async fn gather(asks: &[Ask], ring: &KeyRing, registries: &Registries, optio
     let one = |(artifact, claims): (&Artifact, BTreeSet<Claim>)| {
         let artifact = artifact.clone();
         async move {
-            let (facts, warnings) = one_artifact(&artifact, &claims, ring, registries, options).await;
+            let (facts, warnings) = gather_artifact(&artifact, &claims, ring, registries, options).await;
             (artifact, facts, warnings)
         }
     };
@@ -109,7 +113,7 @@ pub async fn gather(asks: &[Ask], ring: &KeyRing, registries: &Registries, optio
     facts
 }
 
-async fn one_artifact(
+async fn gather_artifact(
     artifact: &Artifact,
     claims: &BTreeSet<Claim>,
     ring: &KeyRing,
@@ -120,32 +124,32 @@ async fn one_artifact(
     let errors = &ring.state().errors;
     if !errors.is_empty() {
         let why = format!("the Kitchen's trust is wrong, so nothing was asked: {}", errors.join("; "));
-        refuse(claims.iter(), &why, &mut facts);
+        refuse_claims(claims.iter(), &why, &mut facts);
         return (facts, Vec::new());
     }
     let (askable, keyless): (BTreeSet<_>, BTreeSet<_>) = claims
         .iter()
         .cloned()
-        .partition(|c| judge::role_of(c).is_none_or(|r| ring.state().usable.contains(&r)));
+        .partition(|c| judge::find_role(c).is_none_or(|r| ring.state().usable.contains(&r)));
     for claim in &keyless {
-        if let Some(role) = judge::role_of(claim) {
-            let why = format!("the Kitchen trusts no key for {}", judge::role_word(role));
-            refuse(std::iter::once(claim), &why, &mut facts);
+        if let Some(role) = judge::find_role(claim) {
+            let why = format!("the Kitchen trusts no key for {}", judge::format_role(role));
+            refuse_claims(std::iter::once(claim), &why, &mut facts);
         }
     }
     let signed: BTreeSet<Claim> = askable.iter().filter(|c| **c != Claim::Artifact).cloned().collect();
-    let registries = &registries.per_artifact();
+    let registries = &registries.with_artifact_budget();
     let mut search = Search::new(artifact, &signed, ring);
     let itself = async {
         match askable.contains(&Claim::Artifact) {
-            true => Some(the_artifact(artifact, registries, options).await),
+            true => Some(check_artifact(artifact, registries, options).await),
             false => None,
         }
     };
-    let (itself, ()) = futures::join!(itself, search.run(registries, options));
+    let (itself, ()) = futures::join!(itself, search.run_search(registries, options));
     let existence = match itself {
         Some((_, ref existence)) => existence.clone(),
-        None if search.tallies.lacks() && search.unread.is_empty() => {
+        None if search.tallies.has_unproven() && search.unread.is_empty() => {
             match registries.holds_manifest(&artifact.repository, &artifact.digest).await {
                 Answer::Found(()) => Existence::There,
                 Answer::Absent => Existence::Gone,
@@ -155,17 +159,16 @@ async fn one_artifact(
         None => Existence::There,
     };
     facts.artifact = facts.artifact.or(itself.map(|(evidence, _)| evidence));
-    let warnings = search
-        .warnings
-        .into_iter()
-        .map(|w| Failure::new(Kind::Unread, "evidence-warning", w).of(format!("artifact {artifact}")));
+    let warnings = search.warnings.into_iter().map(|w| {
+        Failure::new(FailureKind::Unread, "evidence-warning", w).with_object(format!("artifact {artifact}"))
+    });
     let warnings = warnings.collect();
-    search.tallies.finish(&search.unread, &existence, &mut facts);
+    search.tallies.finish_facts(&search.unread, &existence, &mut facts);
     (facts, warnings)
 }
 
 /// Answers claims without a request.
-fn refuse<'a>(claims: impl Iterator<Item = &'a Claim>, why: &str, facts: &mut ArtifactFacts) {
+fn refuse_claims<'a>(claims: impl Iterator<Item = &'a Claim>, why: &str, facts: &mut ArtifactFacts) {
     let looked =
         Looked { why: why.to_owned(), reason: Some(Verified::SigningKeyNotReady), candidates: Vec::new() };
     for claim in claims {
@@ -189,22 +192,22 @@ fn refuse<'a>(claims: impl Iterator<Item = &'a Claim>, why: &str, facts: &mut Ar
 
 /// The artifact claim, and whether the pinned manifest is there at all. `Missing` means that the manifest or
 /// its layer is gone.
-async fn the_artifact(
+async fn check_artifact(
     artifact: &Artifact,
     registries: &Registries,
     options: &GatherOptions,
 ) -> (Evidence<ArtifactProof>, Existence) {
     let reference = Reference::Digest(artifact.digest);
-    match registries.manifest(&artifact.repository, &reference).await {
+    match registries.fetch_manifest(&artifact.repository, &reference).await {
         Answer::Found(manifest) => {
-            (the_content(artifact, &manifest, registries, options).await, Existence::There)
+            (check_content(artifact, &manifest, registries, options).await, Existence::There)
         }
-        Answer::Absent => (gone("the artifact is not in the registry".into()), Existence::Gone),
+        Answer::Absent => (make_gone("the artifact is not in the registry".into()), Existence::Gone),
         Answer::Unread(unread) => (Evidence::Unread(unread.clone()), Existence::Unread(unread)),
     }
 }
 
-async fn the_content(
+async fn check_content(
     artifact: &Artifact,
     manifest: &Manifest,
     registries: &Registries,
@@ -214,16 +217,16 @@ async fn the_content(
         let why = format!("the artifact cannot be deployed: {why}");
         Evidence::Invalid(Looked { why, reason: Some(Verified::ArtifactInvalid), candidates: Vec::new() })
     };
-    let layer = match artifact::content_layer(manifest, &options.layer_types) {
+    let layer = match artifact::find_content_layer(manifest, &options.layer_types) {
         Ok(layer) => layer,
         Err(why) => return invalid(why),
     };
     let held = if layer.size > options.layer_cap {
         registries.holds_blob(&artifact.repository, &layer.digest).await
     } else {
-        match registries.blob(&artifact.repository, &layer, options.layer_cap).await {
+        match registries.fetch_blob(&artifact.repository, &layer, options.layer_cap).await {
             Answer::Found(bytes) => {
-                match artifact::unpacks(&layer.media_type, &bytes, options.unpacked_cap) {
+                match artifact::check_unpacks(&layer.media_type, &bytes, options.unpacked_cap) {
                     Ok(()) => Answer::Found(()),
                     Err(why) => return invalid(why),
                 }
@@ -239,14 +242,15 @@ async fn the_content(
             layer: layer.digest,
             layer_media_type: layer.media_type,
         }),
-        Answer::Absent => {
-            gone(format!("the artifact's layer {} is not in the registry, only its manifest", layer.digest))
-        }
+        Answer::Absent => make_gone(format!(
+            "the artifact's layer {} is not in the registry, only its manifest",
+            layer.digest
+        )),
         Answer::Unread(unread) => Evidence::Unread(unread),
     }
 }
 
-fn gone<P>(why: String) -> Evidence<P> {
+fn make_gone<P>(why: String) -> Evidence<P> {
     Evidence::Missing(Looked { why, reason: Some(Verified::ArtifactNotFound), candidates: Vec::new() })
 }
 
@@ -268,15 +272,15 @@ impl<'a> Search<'a> {
         Self { artifact, claims, ring, tallies, unread: Vec::new(), warnings: Vec::new(), read: 0 }
     }
 
-    async fn run(&mut self, registries: &Registries, options: &GatherOptions) {
+    async fn run_search(&mut self, registries: &Registries, options: &GatherOptions) {
         if self.claims.is_empty() {
             return;
         }
-        let listed = candidates::list(self.artifact, self.claims, registries).await;
-        listed.pieces.iter().for_each(|p| self.weigh(p, options));
+        let listed = candidates::list_candidates(self.artifact, self.claims, registries).await;
+        listed.pieces.iter().for_each(|p| self.weigh_piece(p, options));
         self.unread.extend(listed.unread);
         self.read_all(listed.entries, registries, options).await;
-        if self.tallies.lacks() && listed.referrers.left_out.is_some() {
+        if self.tallies.has_unproven() && listed.referrers.left_out.is_some() {
             let more = candidates::list_left_out(self.artifact, listed.referrers, registries).await;
             self.unread.extend(more.unread);
             self.warnings.extend(more.warnings);
@@ -289,14 +293,19 @@ impl<'a> Search<'a> {
         self.warnings.dedup();
     }
 
-    fn weigh(&mut self, piece: &Piece<'_>, options: &GatherOptions) {
+    fn weigh_piece(&mut self, piece: &Piece<'_>, options: &GatherOptions) {
         if options.only.as_ref().is_none_or(|only| only.contains(&piece.digest)) {
-            self.tallies.weigh(piece);
+            self.tallies.weigh_piece(piece);
         }
     }
 
     /// Reads entries, the likely ones first, until nothing that is left could change an answer.
-    async fn read_all(&mut self, mut entries: Vec<Entry>, registries: &Registries, options: &GatherOptions) {
+    async fn read_all(
+        &mut self,
+        mut entries: Vec<CandidateEntry>,
+        registries: &Registries,
+        options: &GatherOptions,
+    ) {
         let cap = if self.claims.contains(&Claim::Scans) { options.scan_cap } else { options.evidence_cap };
         let fetch = candidates::Fetch {
             artifact: self.artifact,
@@ -323,7 +332,7 @@ impl<'a> Search<'a> {
         self.read += entries.len();
         let mut round = 0;
         while !entries.is_empty() {
-            let open = self.tallies.open();
+            let open = self.tallies.collect_open();
             if open.is_empty() {
                 return;
             }
@@ -332,12 +341,12 @@ impl<'a> Search<'a> {
             // Within a batch, too, nothing more is asked once nothing is open. Answers are weighed in the stable
             // order, so that the same registry always gives the same proof.
             let mut answers =
-                futures::stream::iter(batch.into_iter().map(|e| fetch.read(e))).buffered(AT_ONCE);
+                futures::stream::iter(batch.into_iter().map(|e| fetch.read_entry(e))).buffered(AT_ONCE);
             while let Some(read) = answers.next().await {
-                read.pieces.iter().for_each(|p: &Piece<'_>| self.weigh(p, options));
+                read.pieces.iter().for_each(|p: &Piece<'_>| self.weigh_piece(p, options));
                 self.unread.extend(read.unread);
                 self.warnings.extend(read.warnings);
-                if self.tallies.open().is_empty() {
+                if self.tallies.collect_open().is_empty() {
                     break;
                 }
             }
@@ -350,7 +359,7 @@ const AT_ONCE: usize = 16;
 
 /// What is read next. Round 0: one likely entry per open claim; round 1: all likely ones; then the rest. Where
 /// every piece has to be read anyway there is one round.
-fn take_batch(entries: &mut Vec<Entry>, open: &[Claim], round: u32) -> Vec<Entry> {
+fn take_batch(entries: &mut Vec<CandidateEntry>, open: &[Claim], round: u32) -> Vec<CandidateEntry> {
     if round >= 2 || open.iter().any(judge::needs_all) {
         return std::mem::take(entries);
     }

@@ -22,33 +22,33 @@ pub const DEPTH: usize = 64;
 /// assert!(strict::<serde_json::Value>(br#"{"a":1,"b":{"c":1,"c":2}}"#).unwrap_err().contains("\"c\" twice"));
 /// assert!(strict::<serde_json::Value>(br#"{} {}"#).is_err());
 /// ```
-pub fn strict<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, String> {
-    check(bytes)?;
+pub fn parse_strict<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, String> {
+    check_strict(bytes)?;
     serde_json::from_slice(bytes).map_err(|e| e.to_string())
 }
 
 /// The check alone.
 ///
 /// # Errors
-/// As [`strict`], without the type.
-pub fn check(bytes: &[u8]) -> Result<(), String> {
+/// As [`parse_strict`], without the type.
+pub fn check_strict(bytes: &[u8]) -> Result<(), String> {
     let mut reader = serde_json::Deserializer::from_slice(bytes);
-    Level(1).deserialize(&mut reader).and_then(|()| reader.end()).map_err(|e| e.to_string())
+    NestingLevel(1).deserialize(&mut reader).and_then(|()| reader.end()).map_err(|e| e.to_string())
 }
 
 /// One value at this depth of nesting.
 #[derive(Clone, Copy)]
-struct Level(usize);
+struct NestingLevel(usize);
 
-impl<'de> DeserializeSeed<'de> for Level {
+impl<'de> DeserializeSeed<'de> for NestingLevel {
     type Value = ();
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
         deserializer.deserialize_any(self)
     }
 }
 
-impl Level {
-    fn inner<E: serde::de::Error>(self) -> Result<Self, E> {
+impl NestingLevel {
+    fn enter_level<E: serde::de::Error>(self) -> Result<Self, E> {
         if self.0 > DEPTH {
             return Err(E::custom(format!("nested more than {DEPTH} deep")));
         }
@@ -56,7 +56,7 @@ impl Level {
     }
 }
 
-impl<'de> Visitor<'de> for Level {
+impl<'de> Visitor<'de> for NestingLevel {
     type Value = ();
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -81,12 +81,12 @@ impl<'de> Visitor<'de> for Level {
         Ok(())
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<(), A::Error> {
-        let inner = self.inner()?;
+        let inner = self.enter_level()?;
         while seq.next_element_seed(inner)?.is_some() {}
         Ok(())
     }
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let inner = self.inner()?;
+        let inner = self.enter_level()?;
         let mut seen = HashSet::new();
         while let Some(name) = map.next_key::<String>()? {
             if seen.contains(&name) {
@@ -107,7 +107,7 @@ mod tests {
     #[test]
     fn one_value_without_a_name_twice() {
         for good in ["{}", "[]", "null", "1", "1e3", "-0", "\"\\u00e9\"", r#"{"a":{"x":1},"b":{"x":1}}"#] {
-            assert_eq!(check(good.as_bytes()), Ok(()), "{good}");
+            assert_eq!(check_strict(good.as_bytes()), Ok(()), "{good}");
         }
         let bad = [
             "",
@@ -125,9 +125,9 @@ mod tests {
             r#"[{"b":[{"a":1,"b":2,"a":3}]}]"#,
         ];
         for bad in bad {
-            assert!(check(bad.as_bytes()).is_err(), "{bad}");
+            assert!(check_strict(bad.as_bytes()).is_err(), "{bad}");
         }
-        assert!(check(b"\"\xff\"").is_err(), "not UTF-8");
+        assert!(check_strict(b"\"\xff\"").is_err(), "not UTF-8");
     }
 
     #[test]
@@ -136,18 +136,18 @@ mod tests {
         struct Lower {
             critical: u8,
         }
-        assert_eq!(check(br#"{"a":1,"A":2}"#), Ok(()), "different names");
-        assert_eq!(strict::<Lower>(br#"{"critical":1,"CRITICAL":2}"#).unwrap().critical, 1);
-        assert!(strict::<Lower>(br#"{"CRITICAL":2}"#).is_err());
+        assert_eq!(check_strict(br#"{"a":1,"A":2}"#), Ok(()), "different names");
+        assert_eq!(parse_strict::<Lower>(br#"{"critical":1,"CRITICAL":2}"#).unwrap().critical, 1);
+        assert!(parse_strict::<Lower>(br#"{"CRITICAL":2}"#).is_err());
     }
 
     #[test]
     fn sixty_four_deep_and_no_deeper() {
         let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
-        assert_eq!(check(nested(DEPTH).as_bytes()), Ok(()));
-        assert!(check(nested(DEPTH + 1).as_bytes()).unwrap_err().contains("nested more than 64 deep"));
-        assert!(check("[".repeat(1_000_000).as_bytes()).is_err(), "no stack overflow");
+        assert_eq!(check_strict(nested(DEPTH).as_bytes()), Ok(()));
+        assert!(check_strict(nested(DEPTH + 1).as_bytes()).unwrap_err().contains("nested more than 64 deep"));
+        assert!(check_strict("[".repeat(1_000_000).as_bytes()).is_err(), "no stack overflow");
         let objects = format!("{}1{}", "{\"a\":".repeat(100), "}".repeat(100));
-        assert!(check(objects.as_bytes()).unwrap_err().contains("deep"));
+        assert!(check_strict(objects.as_bytes()).unwrap_err().contains("deep"));
     }
 }

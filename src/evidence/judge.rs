@@ -8,21 +8,21 @@
 mod piece;
 mod weigh;
 
-pub use piece::{Content, Hint, Piece};
+pub use piece::{Hint, Piece, PieceContent};
 
 use crate::evidence::approvals;
 use crate::evidence::envelope;
 use crate::evidence::keys::KeyRing;
 use crate::evidence::scans;
 use crate::model::evidence::{
-    ArtifactFacts, Candidate, Claim, Evidence, Looked, Proof, ProvenanceProof, ScanProof, SealOf, SealProof,
-    Unread,
+    ArtifactFacts, Claim, Evidence, EvidenceCandidate, Looked, Proof, ProvenanceProof, ScanProof, SealOf,
+    SealProof, Unread,
 };
 use crate::model::id::{Digest, OrderRef};
 use crate::model::kitchen::Role;
 use crate::model::reason::Verified;
 use std::collections::{BTreeMap, BTreeSet};
-use weigh::{Found, Near, signature, statement};
+use weigh::{FoundStatement, Near, weigh_signature, weigh_statement};
 
 /// Predicate type of promotion records.
 pub const PROMOTION: &str = "https://kokumi.dev/attestations/promotion/v1";
@@ -31,7 +31,7 @@ pub const DEPLOYMENT: &str = "https://kokumi.dev/attestations/deployment/v1";
 
 /// The role a key needs to vouch for a claim; none is needed for the artifact itself.
 #[must_use]
-pub fn role_of(claim: &Claim) -> Option<Role> {
+pub fn find_role(claim: &Claim) -> Option<Role> {
     match claim {
         Claim::Artifact => None,
         Claim::Signature => Some(Role::Signature),
@@ -54,27 +54,28 @@ pub fn needs_all(claim: &Claim) -> bool {
 
 /// A role as it is written in a Kitchen.
 #[must_use]
-pub fn role_word(role: Role) -> &'static str {
+pub fn format_role(role: Role) -> &'static str {
     role.as_str()
 }
 
 #[derive(Debug)]
-struct Tally<P> {
+struct ClaimTally<P> {
     proven: Vec<P>,
-    refused: Vec<(Near, Candidate)>,
+    refused: Vec<(Near, EvidenceCandidate)>,
 }
 
-impl<P> Tally<P> {
+impl<P> ClaimTally<P> {
     fn new() -> Self {
         Self { proven: Vec::new(), refused: Vec::new() }
     }
 
-    fn add(&mut self, piece: &Piece<'_>, outcome: Result<P, (Near, String)>) {
+    fn add_outcome(&mut self, piece: &Piece<'_>, outcome: Result<P, (Near, String)>) {
         match outcome {
             Ok(proof) => self.proven.push(proof),
-            Err((near, why)) => self
-                .refused
-                .push((near, Candidate { place: piece.place.into(), digest: Some(piece.digest), why })),
+            Err((near, why)) => self.refused.push((
+                near,
+                EvidenceCandidate { place: piece.place.into(), digest: Some(piece.digest), why },
+            )),
         }
     }
 }
@@ -94,12 +95,12 @@ pub enum Existence {
 #[derive(Debug)]
 pub struct Tallies<'r> {
     ring: &'r KeyRing,
-    signature: Option<Tally<Proof>>,
-    provenance: BTreeMap<OrderRef, Tally<ProvenanceProof>>,
-    approvals: BTreeMap<SealOf, Tally<SealProof>>,
-    attestations: BTreeMap<String, Tally<Proof>>,
-    scans: Option<Tally<ScanProof>>,
-    records: Option<Tally<Proof>>,
+    signature: Option<ClaimTally<Proof>>,
+    provenance: BTreeMap<OrderRef, ClaimTally<ProvenanceProof>>,
+    approvals: BTreeMap<SealOf, ClaimTally<SealProof>>,
+    attestations: BTreeMap<String, ClaimTally<Proof>>,
+    scans: Option<ClaimTally<ScanProof>>,
+    records: Option<ClaimTally<Proof>>,
 }
 
 impl<'r> Tallies<'r> {
@@ -118,18 +119,18 @@ impl<'r> Tallies<'r> {
         for claim in claims {
             match claim {
                 Claim::Artifact => {}
-                Claim::Signature => all.signature = Some(Tally::new()),
+                Claim::Signature => all.signature = Some(ClaimTally::new()),
                 Claim::Provenance(order) => {
-                    all.provenance.insert(order.clone(), Tally::new());
+                    all.provenance.insert(order.clone(), ClaimTally::new());
                 }
                 Claim::Approvals(of) => {
-                    all.approvals.insert(of.clone(), Tally::new());
+                    all.approvals.insert(of.clone(), ClaimTally::new());
                 }
                 Claim::Attestation(kind) => {
-                    all.attestations.insert(kind.clone(), Tally::new());
+                    all.attestations.insert(kind.clone(), ClaimTally::new());
                 }
-                Claim::Scans => all.scans = Some(Tally::new()),
-                Claim::Records => all.records = Some(Tally::new()),
+                Claim::Scans => all.scans = Some(ClaimTally::new()),
+                Claim::Records => all.records = Some(ClaimTally::new()),
             }
         }
         all
@@ -137,7 +138,7 @@ impl<'r> Tallies<'r> {
 
     /// Claims for which reading on may still change the answer.
     #[must_use]
-    pub fn open(&self) -> Vec<Claim> {
+    pub fn collect_open(&self) -> Vec<Claim> {
         let mut open = Vec::new();
         if self.signature.as_ref().is_some_and(|t| t.proven.is_empty()) {
             open.push(Claim::Signature);
@@ -153,84 +154,84 @@ impl<'r> Tallies<'r> {
 
     /// Whether nothing is proven for at least one claim.
     #[must_use]
-    pub fn lacks(&self) -> bool {
-        fn empty<P>(tally: &Tally<P>) -> bool {
+    pub fn has_unproven(&self) -> bool {
+        fn is_unproven<P>(tally: &ClaimTally<P>) -> bool {
             tally.proven.is_empty()
         }
-        self.signature.as_ref().is_some_and(empty)
-            || self.provenance.values().any(empty)
-            || self.approvals.values().any(empty)
-            || self.attestations.values().any(empty)
-            || self.scans.as_ref().is_some_and(empty)
-            || self.records.as_ref().is_some_and(empty)
+        self.signature.as_ref().is_some_and(is_unproven)
+            || self.provenance.values().any(is_unproven)
+            || self.approvals.values().any(is_unproven)
+            || self.attestations.values().any(is_unproven)
+            || self.scans.as_ref().is_some_and(is_unproven)
+            || self.records.as_ref().is_some_and(is_unproven)
     }
 
     /// Weighs one piece for every claim.
-    pub fn weigh(&mut self, piece: &Piece<'_>) {
+    pub fn weigh_piece(&mut self, piece: &Piece<'_>) {
         if let Some(tally) = &mut self.signature
-            && let Some(outcome) = signature(piece)
+            && let Some(outcome) = weigh_signature(piece)
         {
-            tally.add(piece, outcome);
+            tally.add_outcome(piece, outcome);
         }
         let rules = self.ring.provenance();
         for (order, tally) in &mut self.provenance {
             let claim = Claim::Provenance(order.clone());
-            if let Some(outcome) = statement(piece, &claim) {
-                tally.add(piece, outcome.and_then(|f| f.provenance(order, rules)));
+            if let Some(outcome) = weigh_statement(piece, &claim) {
+                tally.add_outcome(piece, outcome.and_then(|f| f.prove_provenance(order, rules)));
             }
         }
         for (of, tally) in &mut self.approvals {
-            if let Some(outcome) = statement(piece, &Claim::Approvals(of.clone())) {
-                tally.add(piece, outcome.and_then(|f| f.seal(of)));
+            if let Some(outcome) = weigh_statement(piece, &Claim::Approvals(of.clone())) {
+                tally.add_outcome(piece, outcome.and_then(|f| f.prove_seal(of)));
             }
         }
         for (kind, tally) in &mut self.attestations {
-            if let Some(outcome) = statement(piece, &Claim::Attestation(kind.clone())) {
-                tally.add(piece, outcome.and_then(Found::with_statement));
+            if let Some(outcome) = weigh_statement(piece, &Claim::Attestation(kind.clone())) {
+                tally.add_outcome(piece, outcome.and_then(FoundStatement::prove_statement));
             }
         }
         if let Some(tally) = &mut self.scans
-            && let Some(outcome) = statement(piece, &Claim::Scans)
+            && let Some(outcome) = weigh_statement(piece, &Claim::Scans)
         {
-            tally.add(piece, outcome.and_then(Found::scan));
+            tally.add_outcome(piece, outcome.and_then(FoundStatement::prove_scan));
         }
         if let Some(tally) = &mut self.records
-            && let Some(outcome) = statement(piece, &Claim::Records)
+            && let Some(outcome) = weigh_statement(piece, &Claim::Records)
         {
-            tally.add(piece, outcome.and_then(Found::with_statement));
+            tally.add_outcome(piece, outcome.and_then(FoundStatement::prove_statement));
         }
     }
 
     /// Adds the answers to `facts`. `unread`: what could not be read, in any order; `existence`: of the pinned
     /// manifest.
-    pub fn finish(self, unread: &[Unread], existence: &Existence, facts: &mut ArtifactFacts) {
+    pub fn finish_facts(self, unread: &[Unread], existence: &Existence, facts: &mut ArtifactFacts) {
         let unread =
             unread.iter().min_by(|a, b| (a.reason, &a.request, &a.why).cmp(&(b.reason, &b.request, &b.why)));
         let end = End { unread, existence };
         if let Some(tally) = self.signature {
-            facts.signature = Some(end.any("signature", tally, first));
+            facts.signature = Some(end.judge_any("signature", tally, pick_first));
         }
         for (order, tally) in self.provenance {
             let noun = format!("provenance for Order {order}");
-            let found = end.any(&noun, tally, |all| all.into_iter().min_by_key(|p| p.proof.blob));
+            let found = end.judge_any(&noun, tally, |all| all.into_iter().min_by_key(|p| p.proof.blob));
             facts.provenance.insert(order, found);
         }
         for (of, tally) in self.approvals {
             let noun = format!("seal of approvals for Preparation {}", of.preparation);
-            let found = end.all(&noun, tally, approvals::deciding);
+            let found = end.judge_all(&noun, tally, approvals::pick_deciding);
             facts.approvals.insert(of, found);
         }
         for (kind, tally) in self.attestations {
-            let noun = format!("statement of type {}", envelope::clip(&kind));
-            let found = end.all(&noun, tally, newest_first);
+            let noun = format!("statement of type {}", envelope::clip_text(&kind));
+            let found = end.judge_all(&noun, tally, sort_newest_first);
             facts.attestations.insert(kind, found);
         }
         if let Some(tally) = self.scans {
-            let pick = |all| Some(scans::newest(all)).filter(|s| !s.is_empty());
-            facts.scans = Some(end.all("vulnerability scan", tally, pick));
+            let pick = |all| Some(scans::select_newest(all)).filter(|s| !s.is_empty());
+            facts.scans = Some(end.judge_all("vulnerability scan", tally, pick));
         }
         if let Some(tally) = self.records {
-            facts.records = Some(end.all("promotion or deployment record", tally, newest_first));
+            facts.records = Some(end.judge_all("promotion or deployment record", tally, sort_newest_first));
         }
     }
 }
@@ -243,22 +244,32 @@ struct End<'a> {
 
 impl End<'_> {
     /// Any good piece is enough.
-    fn any<P, Q>(&self, noun: &str, tally: Tally<P>, pick: impl Fn(Vec<P>) -> Option<Q>) -> Evidence<Q> {
+    fn judge_any<P, Q>(
+        &self,
+        noun: &str,
+        tally: ClaimTally<P>,
+        pick: impl Fn(Vec<P>) -> Option<Q>,
+    ) -> Evidence<Q> {
         match pick(tally.proven) {
             Some(proof) => Evidence::Proven(proof),
-            None => self.lacking(noun, tally.refused),
+            None => self.judge_lacking(noun, tally.refused),
         }
     }
 
     /// Every piece has to be read before one counts.
-    fn all<P, Q>(&self, noun: &str, tally: Tally<P>, pick: impl Fn(Vec<P>) -> Option<Q>) -> Evidence<Q> {
+    fn judge_all<P, Q>(
+        &self,
+        noun: &str,
+        tally: ClaimTally<P>,
+        pick: impl Fn(Vec<P>) -> Option<Q>,
+    ) -> Evidence<Q> {
         match self.unread {
             Some(unread) => Evidence::Unread(unread.clone()),
-            None => self.any(noun, tally, pick),
+            None => self.judge_any(noun, tally, pick),
         }
     }
 
-    fn lacking<Q>(&self, noun: &str, mut refused: Vec<(Near, Candidate)>) -> Evidence<Q> {
+    fn judge_lacking<Q>(&self, noun: &str, mut refused: Vec<(Near, EvidenceCandidate)>) -> Evidence<Q> {
         if let Some(unread) = self.unread {
             return Evidence::Unread(unread.clone());
         }
@@ -277,7 +288,7 @@ impl End<'_> {
         }
         // Of equally near ones the first in the stable order.
         let best = refused.iter().rev().max_by_key(|(near, _)| *near).map(|(_, c)| c.clone());
-        let candidates: Vec<Candidate> = refused.into_iter().map(|(_, c)| c).collect();
+        let candidates: Vec<EvidenceCandidate> = refused.into_iter().map(|(_, c)| c).collect();
         match best {
             None => Evidence::Missing(Looked {
                 why: format!("no {noun} is attached"),
@@ -300,11 +311,11 @@ impl End<'_> {
     }
 }
 
-fn first(all: Vec<Proof>) -> Option<Proof> {
+fn pick_first(all: Vec<Proof>) -> Option<Proof> {
     all.into_iter().min_by_key(|p| (p.blob, p.digest))
 }
 
-fn newest_first(mut all: Vec<Proof>) -> Option<Vec<Proof>> {
+fn sort_newest_first(mut all: Vec<Proof>) -> Option<Vec<Proof>> {
     all.sort_by_key(|p| (std::cmp::Reverse(p.statement.as_ref().and_then(|s| s.time)), p.blob, p.digest));
     all.dedup_by_key(|p| p.blob);
     Some(all).filter(|a| !a.is_empty())
@@ -315,11 +326,11 @@ fn newest_first(mut all: Vec<Proof>) -> Option<Vec<Proof>> {
 ///
 /// # Errors
 /// Says why it does not count.
-pub fn record(bundle: &[u8], digest: &Digest, ring: &KeyRing) -> Result<Proof, String> {
-    let piece = committed_piece(bundle, digest, ring);
-    match statement(&piece, &Claim::Records) {
-        Some(found) => found.and_then(Found::with_statement).map_err(|(_, why)| why),
-        None => Err(no(&piece, "promotion or deployment record")),
+pub fn judge_record(bundle: &[u8], digest: &Digest, ring: &KeyRing) -> Result<Proof, String> {
+    let piece = make_committed_piece(bundle, digest, ring);
+    match weigh_statement(&piece, &Claim::Records) {
+        Some(found) => found.and_then(FoundStatement::prove_statement).map_err(|(_, why)| why),
+        None => Err(describe_mismatch(&piece, "promotion or deployment record")),
     }
 }
 
@@ -327,26 +338,26 @@ pub fn record(bundle: &[u8], digest: &Digest, ring: &KeyRing) -> Result<Proof, S
 ///
 /// # Errors
 /// Says why it does not count.
-pub fn seal(bundle: &[u8], digest: &Digest, of: &SealOf, ring: &KeyRing) -> Result<SealProof, String> {
-    let piece = committed_piece(bundle, digest, ring);
-    match statement(&piece, &Claim::Approvals(of.clone())) {
-        Some(found) => found.and_then(|f| f.seal(of)).map_err(|(_, why)| why),
-        None => Err(no(&piece, "seal of approvals")),
+pub fn judge_seal(bundle: &[u8], digest: &Digest, of: &SealOf, ring: &KeyRing) -> Result<SealProof, String> {
+    let piece = make_committed_piece(bundle, digest, ring);
+    match weigh_statement(&piece, &Claim::Approvals(of.clone())) {
+        Some(found) => found.and_then(|f| f.prove_seal(of)).map_err(|(_, why)| why),
+        None => Err(describe_mismatch(&piece, "seal of approvals")),
     }
 }
 
-fn committed_piece<'r>(bundle: &[u8], digest: &Digest, ring: &'r KeyRing) -> Piece<'r> {
-    let blob = Digest::of(bundle);
-    let content = Content::bundle(bundle, Hint::Unknown, digest, ring);
+fn make_committed_piece<'r>(bundle: &[u8], digest: &Digest, ring: &'r KeyRing) -> Piece<'r> {
+    let blob = Digest::hash_bytes(bundle);
+    let content = PieceContent::from_bundle(bundle, Hint::Unknown, digest, ring);
     Piece { place: "repository", digest: blob, blob, content }
 }
 
-fn no(piece: &Piece<'_>, wanted: &str) -> String {
+fn describe_mismatch(piece: &Piece<'_>, wanted: &str) -> String {
     match &piece.content {
-        Content::Statement { parsed, .. } => {
-            format!("it is no {wanted} but of type {}", envelope::clip(&parsed.predicate_type))
+        PieceContent::Statement { parsed, .. } => {
+            format!("it is no {wanted} but of type {}", envelope::clip_text(&parsed.predicate_type))
         }
-        Content::Unreadable { why, .. } => why.clone(),
-        Content::Simple { .. } => format!("it is no {wanted}"),
+        PieceContent::Unreadable { why, .. } => why.clone(),
+        PieceContent::Simple { .. } => format!("it is no {wanted}"),
     }
 }

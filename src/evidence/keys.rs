@@ -31,7 +31,7 @@ const ED25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 
 /// base64 SHA-256 of a SubjectPublicKeyInfo in DER: what cosign writes as a bundle's key hint.
 #[must_use]
-pub fn fingerprint(spki: &[u8]) -> String {
+pub fn compute_fingerprint(spki: &[u8]) -> String {
     STANDARD.encode(Sha256::digest(spki))
 }
 
@@ -108,7 +108,7 @@ impl PublicKey {
             other => return Err(format!("its algorithm {other} is none of ECDSA, RSA and Ed25519")),
         };
         let first = CosignVerificationKey::try_from_der(der).map_err(|e| weak(&e))?;
-        Ok(Self { fingerprint: fingerprint(der), spki: der.to_vec(), first, second })
+        Ok(Self { fingerprint: compute_fingerprint(der), spki: der.to_vec(), first, second })
     }
 
     /// Reads every block of a PEM text; what stands between blocks is free.
@@ -116,7 +116,7 @@ impl PublicKey {
     /// # Errors
     /// Says which block is no public key, and why. Nothing of a private key is repeated.
     pub fn from_pem(text: &str) -> Result<Vec<Self>, String> {
-        let blocks = pem_blocks(text)?;
+        let blocks = parse_pem_blocks(text)?;
         if blocks.is_empty() {
             return Err("there is no PUBLIC KEY block in it".into());
         }
@@ -160,7 +160,7 @@ impl PublicKey {
     /// Whether `signature` (raw bytes; DER for ECDSA) is this key's over `message`: with the key's own hash
     /// first, then the second one that peers use.
     #[must_use]
-    pub fn verifies(&self, message: &[u8], signature: &[u8]) -> bool {
+    pub fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         if self.first.verify_signature(Signature::Raw(signature), message).is_ok() {
             return true;
         }
@@ -190,7 +190,7 @@ impl fmt::Debug for PublicKey {
 
 /// Label and bytes of every PEM block. A line with dashes that is no proper begin or end is an error, so
 /// that no block is lost to a typing mistake.
-fn pem_blocks(text: &str) -> Result<Vec<(String, Vec<u8>)>, String> {
+fn parse_pem_blocks(text: &str) -> Result<Vec<(String, Vec<u8>)>, String> {
     let mut blocks = Vec::new();
     let mut open: Option<(String, String)> = None;
     for line in text.lines().map(str::trim) {
@@ -217,22 +217,22 @@ fn pem_blocks(text: &str) -> Result<Vec<(String, Vec<u8>)>, String> {
 
 /// A key with the names and roles the Kitchen gives it.
 #[derive(Debug, Clone)]
-pub struct TrustedKey {
+pub struct RingKey {
     /// The key.
     pub key: PublicKey,
     names: BTreeMap<Role, String>,
 }
 
-impl TrustedKey {
+impl RingKey {
     /// The name under which it is trusted for `role`.
     #[must_use]
-    pub fn name_for(&self, role: Role) -> Option<&str> {
+    pub fn find_name(&self, role: Role) -> Option<&str> {
         self.names.get(&role).map(String::as_str)
     }
 
     /// A name of it, whatever it is trusted for.
     #[must_use]
-    pub fn any_name(&self) -> &str {
+    pub fn pick_name(&self) -> &str {
         self.names.values().next().map_or("", String::as_str)
     }
 }
@@ -240,7 +240,7 @@ impl TrustedKey {
 /// All keys that are trusted, and what is wrong with them.
 #[derive(Debug, Clone, Default)]
 pub struct KeyRing {
-    keys: Vec<TrustedKey>,
+    keys: Vec<RingKey>,
     state: KeyState,
     provenance: ProvenanceRules,
 }
@@ -249,10 +249,10 @@ impl KeyRing {
     /// Reads the Kitchen's trust. Never fails: what is wrong stands in [`KeyRing::state`], and while anything
     /// is wrong no key is usable.
     #[must_use]
-    pub fn read(spec: &KitchenSpec) -> Self {
+    pub fn from_kitchen(spec: &KitchenSpec) -> Self {
         let mut errors = Vec::new();
         let mut names = BTreeSet::new();
-        let mut keys: BTreeMap<String, TrustedKey> = BTreeMap::new();
+        let mut keys: BTreeMap<String, RingKey> = BTreeMap::new();
         for entry in &spec.trust.keys {
             let mut wrong = |why: String| errors.push(format!("trust.keys {:?}: {why}", entry.name));
             if !names.insert(entry.name.as_str()) {
@@ -274,7 +274,7 @@ impl KeyRing {
                     for key in read {
                         let known = keys
                             .entry(key.fingerprint.clone())
-                            .or_insert_with(|| TrustedKey { key, names: BTreeMap::new() });
+                            .or_insert_with(|| RingKey { key, names: BTreeMap::new() });
                         for role in &entry.roles {
                             known.names.entry(*role).or_insert_with(|| entry.name.clone());
                         }
@@ -291,7 +291,7 @@ impl KeyRing {
         let mut state = KeyState {
             usable: BTreeSet::new(),
             errors,
-            fingerprint: Some(trust_fingerprint(&keys, spec)),
+            fingerprint: Some(hash_trust(&keys, spec)),
             identities: spec.trust.identities.iter().map(|i| i.name.clone()).collect(),
         };
         if !state.errors.is_empty() {
@@ -315,24 +315,24 @@ impl KeyRing {
 
     /// All keys, sorted by fingerprint.
     #[must_use]
-    pub fn keys(&self) -> &[TrustedKey] {
+    pub fn keys(&self) -> &[RingKey] {
         &self.keys
     }
 
     /// The trusted key whose signature over `message` this is. `hint` (a fingerprint, unsigned) only says
     /// which key to try first.
     #[must_use]
-    pub fn signer(&self, message: &[u8], signature: &[u8], hint: Option<&str>) -> Option<&TrustedKey> {
-        let hinted = |k: &&TrustedKey| hint == Some(k.key.fingerprint());
+    pub fn find_signer(&self, message: &[u8], signature: &[u8], hint: Option<&str>) -> Option<&RingKey> {
+        let hinted = |k: &&RingKey| hint == Some(k.key.fingerprint());
         let first = self.keys.iter().filter(hinted);
         let rest = self.keys.iter().filter(|k| !hinted(k));
-        first.chain(rest).find(|k| k.key.verifies(message, signature))
+        first.chain(rest).find(|k| k.key.has_signed(message, signature))
     }
 }
 
 /// Hash over all that a verdict on signature and provenance depends on: keys with their roles, identities,
 /// roots and allow-lists. The order of entries, names and the PEM's line ends do not matter.
-fn trust_fingerprint(keys: &[TrustedKey], spec: &KitchenSpec) -> Digest {
+fn hash_trust(keys: &[RingKey], spec: &KitchenSpec) -> Digest {
     let mut lines: Vec<String> = Vec::new();
     let mut line = |parts: &[&dyn fmt::Debug]| {
         let parts: Vec<String> = parts.iter().map(|p| format!("{p:?}")).collect();
@@ -354,5 +354,5 @@ fn trust_fingerprint(keys: &[TrustedKey], spec: &KitchenSpec) -> Digest {
     }
     lines.sort();
     lines.dedup();
-    Digest::of(lines.join("\n").as_bytes())
+    Digest::hash_bytes(lines.join("\n").as_bytes())
 }

@@ -1,7 +1,7 @@
 //! SLSA provenance (v1 and v0.2): for which Order an artifact was built, from what, when and by whom.
 
-use crate::evidence::envelope::clip;
-use crate::evidence::statement::Parsed;
+use crate::evidence::envelope::clip_text;
+use crate::evidence::statement::ParsedStatement;
 use crate::model::evidence::{Build, Material, ProvenanceProof};
 use crate::model::id::{Digest, OrderRef};
 use crate::model::kitchen::ProvenanceRules;
@@ -16,7 +16,7 @@ pub const SLSA_V1: &str = "https://slsa.dev/provenance/v1";
 pub const SLSA_V02: &str = "https://slsa.dev/provenance/v0.2";
 
 /// Where the two versions keep the same things.
-struct Shape {
+struct ProvenanceShape {
     order: &'static str,
     finished: &'static str,
     dependencies: &'static str,
@@ -27,7 +27,7 @@ struct Shape {
     commit: &'static str,
 }
 
-const V1: Shape = Shape {
+const V1: ProvenanceShape = ProvenanceShape {
     order: "/buildDefinition/externalParameters/order",
     finished: "/runDetails/metadata/finishedOn",
     dependencies: "/buildDefinition/resolvedDependencies",
@@ -37,7 +37,7 @@ const V1: Shape = Shape {
     renderer: "/buildDefinition/internalParameters/renderer",
     commit: "/digest/gitCommit",
 };
-const V02: Shape = Shape {
+const V02: ProvenanceShape = ProvenanceShape {
     order: "/invocation/parameters/order",
     finished: "/metadata/buildFinishedOn",
     dependencies: "/materials",
@@ -71,14 +71,18 @@ pub fn is_provenance(predicate_type: &str) -> bool {
 ///
 /// # Errors
 /// Says which Order it names instead, or which rule it breaks.
-pub fn read(statement: &Parsed, order: &OrderRef, rules: &ProvenanceRules) -> Result<Provenance, String> {
-    let predicate = statement.object()?;
-    let shape = shape(&statement.predicate_type);
-    names(predicate.pointer(shape.order), shape.order, order)?;
+pub fn parse_provenance(
+    statement: &ParsedStatement,
+    order: &OrderRef,
+    rules: &ProvenanceRules,
+) -> Result<Provenance, String> {
+    let predicate = statement.parse_object()?;
+    let shape = choose_shape(&statement.predicate_type);
+    check_order_name(predicate.pointer(shape.order), shape.order, order)?;
     let text = |path: &str| predicate.pointer(path).and_then(Value::as_str);
     let builder = text(shape.builder);
-    allowed("builder", "builderIds", builder, &rules.builder_ids)?;
-    allowed("build type", "buildTypes", text(shape.build_type), &rules.build_types)?;
+    check_allowed("builder", "builderIds", builder, &rules.builder_ids)?;
+    check_allowed("build type", "buildTypes", text(shape.build_type), &rules.build_types)?;
     let finished_on = match predicate.pointer(shape.finished) {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) => Some(Time::parse(text).map_err(|e| format!("its build time: {e}"))?),
@@ -95,9 +99,9 @@ pub fn read(statement: &Parsed, order: &OrderRef, rules: &ProvenanceRules) -> Re
 
 /// What verified provenance says of the build, for a Preparation.
 #[must_use]
-pub fn build(proof: &ProvenanceProof) -> Build {
+pub fn extract_build(proof: &ProvenanceProof) -> Build {
     let Some(statement) = &proof.proof.statement else { return Build::default() };
-    let (shape, predicate) = (shape(&statement.predicate_type), &statement.predicate);
+    let (shape, predicate) = (choose_shape(&statement.predicate_type), &statement.predicate);
     let material = |entry: &Value| {
         let text = |path: &str| entry.pointer(path).and_then(Value::as_str);
         Material {
@@ -117,13 +121,13 @@ pub fn build(proof: &ProvenanceProof) -> Build {
     }
 }
 
-fn shape(predicate_type: &str) -> &'static Shape {
+fn choose_shape(predicate_type: &str) -> &'static ProvenanceShape {
     if predicate_type == SLSA_V1 { &V1 } else { &V02 }
 }
 
 /// Both parts are compared as exact strings: `"shop/podinfo"` as one text, a missing namespace, lists or
 /// more depth name nobody.
-fn names(found: Option<&Value>, path: &str, order: &OrderRef) -> Result<(), String> {
+fn check_order_name(found: Option<&Value>, path: &str, order: &OrderRef) -> Result<(), String> {
     let path = path.trim_start_matches('/').replace('/', ".");
     let Some(found) = found else {
         return Err(format!("it names no Order: {path} is absent"));
@@ -136,18 +140,18 @@ fn names(found: Option<&Value>, path: &str, order: &OrderRef) -> Result<(), Stri
             Ok(())
         }
         (Some(namespace), Some(name)) => {
-            Err(format!("it names Order {}/{}, not {order}", clip(namespace), clip(name)))
+            Err(format!("it names Order {}/{}, not {order}", clip_text(namespace), clip_text(name)))
         }
         _ => Err(format!("it names no Order: {path} is not {{namespace, name}}")),
     }
 }
 
-fn allowed(what: &str, list: &str, found: Option<&str>, allowed: &[String]) -> Result<(), String> {
+fn check_allowed(what: &str, list: &str, found: Option<&str>, allowed: &[String]) -> Result<(), String> {
     if allowed.is_empty() || found.is_some_and(|f| allowed.iter().any(|a| a == f)) {
         return Ok(());
     }
     Err(match found {
-        Some(found) => format!("its {what} {:?} is not in the Kitchen's provenance.{list}", clip(found)),
+        Some(found) => format!("its {what} {:?} is not in the Kitchen's provenance.{list}", clip_text(found)),
         None => format!("it names no {what}, and the Kitchen's provenance.{list} asks for one"),
     })
 }
@@ -158,8 +162,8 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    fn parsed(predicate_type: &str, predicate: &Value) -> Parsed {
-        Parsed {
+    fn parsed(predicate_type: &str, predicate: &Value) -> ParsedStatement {
+        ParsedStatement {
             predicate_type: predicate_type.into(),
             subject: None,
             about: Ok(()),
@@ -167,7 +171,7 @@ mod tests {
         }
     }
 
-    fn v1(order: &Value) -> Parsed {
+    fn v1(order: &Value) -> ParsedStatement {
         parsed(
             SLSA_V1,
             &json!({
@@ -175,7 +179,7 @@ mod tests {
                     "buildType": "https://b/1",
                     "externalParameters": {"order": order},
                     "resolvedDependencies": [
-                        {"digest": {"sha256": Digest::of(b"base").hex()}},
+                        {"digest": {"sha256": Digest::hash_bytes(b"base").format_hex()}},
                         {"digest": {"sha256": "NOPE"}},
                         {"uri": "x"},
                     ],
@@ -190,19 +194,19 @@ mod tests {
         let order = OrderRef::parse("shop/podinfo").unwrap();
         let rules = ProvenanceRules::default();
         let named = json!({"namespace": "shop", "name": "podinfo"});
-        let read_v1 = read(&v1(&named), &order, &rules).unwrap();
+        let read_v1 = parse_provenance(&v1(&named), &order, &rules).unwrap();
         assert_eq!(read_v1.finished_on.unwrap().to_string(), "2026-01-02T03:04:05Z");
-        assert_eq!(read_v1.dependencies, BTreeSet::from([Digest::of(b"base")]));
+        assert_eq!(read_v1.dependencies, BTreeSet::from([Digest::hash_bytes(b"base")]));
         assert_eq!(read_v1.builder.as_deref(), Some("https://builder"));
         let v02 = parsed(
             SLSA_V02,
             &json!({
                 "builder": {"id": "b"}, "buildType": "t", "invocation": {"parameters": {"order": named}},
                 "metadata": {"buildFinishedOn": "2026-01-02T03:04:05+02:00"},
-                "materials": [{"digest": {"sha256": Digest::of(b"base").hex()}}],
+                "materials": [{"digest": {"sha256": Digest::hash_bytes(b"base").format_hex()}}],
             }),
         );
-        let v02 = read(&v02, &order, &rules).unwrap();
+        let v02 = parse_provenance(&v02, &order, &rules).unwrap();
         assert_eq!(v02.finished_on.unwrap().to_string(), "2026-01-02T01:04:05Z");
         assert_eq!(v02.dependencies, read_v1.dependencies);
     }
@@ -210,7 +214,8 @@ mod tests {
     #[test]
     fn anything_else_names_nobody() {
         let order = OrderRef::parse("shop/podinfo").unwrap();
-        let why = |value: Value| read(&v1(&value), &order, &ProvenanceRules::default()).unwrap_err();
+        let why =
+            |value: Value| parse_provenance(&v1(&value), &order, &ProvenanceRules::default()).unwrap_err();
         assert!(why(json!({"namespace": "other", "name": "podinfo"})).contains("names Order other/podinfo"));
         assert!(why(json!({"namespace": "shop", "name": "podinfo2"})).contains("names Order shop/podinfo2"));
         assert!(why(json!({"namespace": "podinfo", "name": "shop"})).contains("names Order podinfo/shop"));
@@ -235,17 +240,23 @@ mod tests {
             builder_ids: vec!["x".into(), b.into()],
             build_types: vec![t.into()],
         };
-        assert!(read(&good, &order, &rules("https://builder", "https://b/1")).is_ok());
+        assert!(parse_provenance(&good, &order, &rules("https://builder", "https://b/1")).is_ok());
         assert!(
-            read(&good, &order, &rules("https://builder/", "https://b/1"))
+            parse_provenance(&good, &order, &rules("https://builder/", "https://b/1"))
                 .unwrap_err()
                 .contains("builderIds")
         );
         assert!(
-            read(&good, &order, &rules("https://builder", "https://b/2")).unwrap_err().contains("buildTypes")
+            parse_provenance(&good, &order, &rules("https://builder", "https://b/2"))
+                .unwrap_err()
+                .contains("buildTypes")
         );
         let mut broken = good;
         broken.predicate = broken.predicate.replace("2026-01-02T03:04:05Z", "yesterday");
-        assert!(read(&broken, &order, &ProvenanceRules::default()).unwrap_err().contains("build time"));
+        assert!(
+            parse_provenance(&broken, &order, &ProvenanceRules::default())
+                .unwrap_err()
+                .contains("build time")
+        );
     }
 }

@@ -27,23 +27,23 @@ mod retry;
 mod secret;
 mod token;
 
-pub use attach::{AttachError, Attached};
-pub use config::{Environment, HostConfig, Limits, RegistriesConfig};
+pub use attach::{AttachError, AttachOutcome};
+pub use config::{HostConfig, RegistriesConfig, RegistryEnvironment, RegistryLimits};
 pub use request_log::LoggedRequest;
 
 use crate::error::Failure;
 use crate::evidence::answer::{Answer, Descriptor, Manifest, Reference, Referrers};
 use crate::model::evidence::Unread;
 use crate::model::id::{Digest, OciRepository};
-use attach::Record;
+use attach::AttachedRecord;
 use base64::Engine;
 use budget::Budget;
 use bytes::Bytes;
 use cache::BlobCache;
 use clients::Clients;
-use credentials::Credentials;
+use credentials::RegistryCredentials;
 use host::Host;
-use http::Session;
+use http::RegistrySession;
 use layout::Layouts;
 use request_log::RequestLog;
 use std::collections::{BTreeSet, HashMap};
@@ -62,23 +62,23 @@ pub struct Registries {
 struct Shared {
     config: RegistriesConfig,
     clients: Clients,
-    credentials: Arc<Credentials>,
+    credentials: Arc<RegistryCredentials>,
     cache: BlobCache,
     warnings: Mutex<BTreeSet<String>>,
     log: RequestLog,
-    places: Mutex<HashMap<String, Place>>,
+    places: Mutex<HashMap<String, RegistryPlace>>,
 }
 
 /// Where a registry's name leads.
 #[derive(Debug, Clone)]
-enum Place {
+enum RegistryPlace {
     Http(Arc<Host>),
     Layouts(Arc<Layouts>),
 }
 
 impl Default for Registries {
     fn default() -> Self {
-        Self::unchecked(RegistriesConfig::default())
+        Self::new_unchecked(RegistriesConfig::default())
     }
 }
 
@@ -89,17 +89,18 @@ impl Registries {
     /// Input: a mirror is no `http(s)://host[:port]`, a `caFile` cannot be read or holds no certificate.
     pub fn new(config: RegistriesConfig) -> Result<Self, Failure> {
         for (registry, settings) in &config.hosts {
-            host::base(registry, settings)?;
+            host::resolve_base(registry, settings)?;
             if let Some(file) = &settings.ca_file {
                 clients::check_ca_file(registry, file)?;
             }
         }
-        Ok(Self::unchecked(config))
+        Ok(Self::new_unchecked(config))
     }
 
-    fn unchecked(config: RegistriesConfig) -> Self {
+    fn new_unchecked(config: RegistriesConfig) -> Self {
         let clients = Clients::new(config.environment.clone(), config.limits.clone());
-        let credentials = Arc::new(Credentials::new(config.environment.clone(), config.limits.helper));
+        let credentials =
+            Arc::new(RegistryCredentials::new(config.environment.clone(), config.limits.helper));
         let cache = BlobCache::new(config.cache_dir.clone());
         let log = RequestLog::default();
         let shared = Shared {
@@ -117,21 +118,21 @@ impl Registries {
     /// The same registries with one time budget (`Limits::artifact`) for everything that is asked through
     /// the returned value. Waiting for a free slot does not count.
     #[must_use]
-    pub fn per_artifact(&self) -> Self {
+    pub fn with_artifact_budget(&self) -> Self {
         let budget = Budget::new(self.shared.config.limits.artifact);
         Self { shared: Arc::clone(&self.shared), budget: Some(budget) }
     }
 
     /// Every HTTP request made so far, tokens and redirects included, in the order of their answers.
     #[must_use]
-    pub fn requests(&self) -> Vec<LoggedRequest> {
-        self.shared.log.all()
+    pub fn collect_requests(&self) -> Vec<LoggedRequest> {
+        self.shared.log.collect_requests()
     }
 
     /// What went wrong without harm to any answer: a blob cache that cannot be written, a registry that says
     /// odd things of what was attached. Each once, in a stable order.
     #[must_use]
-    pub fn warnings(&self) -> Vec<String> {
+    pub fn collect_warnings(&self) -> Vec<String> {
         let own = self.shared.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         self.shared.cache.warnings().into_iter().chain(own.iter().cloned()).collect()
     }
@@ -143,34 +144,44 @@ impl Registries {
     }
 
     /// A manifest by digest (hashed, size-capped) or tag.
-    pub async fn manifest(&self, repository: &OciRepository, reference: &Reference) -> Answer<Manifest> {
-        match self.place(repository) {
-            Ok(Place::Http(host)) => self.session(&host, repository, &self.time()).manifest(reference).await,
-            Ok(Place::Layouts(layouts)) => layouts.manifest(repository, reference),
+    pub async fn fetch_manifest(
+        &self,
+        repository: &OciRepository,
+        reference: &Reference,
+    ) -> Answer<Manifest> {
+        match self.resolve_place(repository) {
+            Ok(RegistryPlace::Http(host)) => {
+                self.open_session(&host, repository, &self.resolve_budget()).fetch_manifest(reference).await
+            }
+            Ok(RegistryPlace::Layouts(layouts)) => layouts.read_manifest(repository, reference),
             Err(why) => Answer::Unread(why),
         }
     }
 
     /// Whether the registry holds this manifest (`HEAD`, repeated as `GET` to learn why it fails).
     pub async fn holds_manifest(&self, repository: &OciRepository, digest: &Digest) -> Answer<()> {
-        match self.place(repository) {
-            Ok(Place::Http(host)) => {
-                self.session(&host, repository, &self.time()).holds_manifest(digest).await
+        match self.resolve_place(repository) {
+            Ok(RegistryPlace::Http(host)) => {
+                self.open_session(&host, repository, &self.resolve_budget()).holds_manifest(digest).await
             }
-            Ok(Place::Layouts(layouts)) => match layouts.manifest(repository, &Reference::Digest(*digest)) {
-                Answer::Found(_) => Answer::Found(()),
-                Answer::Absent => Answer::Absent,
-                Answer::Unread(why) => Answer::Unread(why),
-            },
+            Ok(RegistryPlace::Layouts(layouts)) => {
+                match layouts.read_manifest(repository, &Reference::Digest(*digest)) {
+                    Answer::Found(_) => Answer::Found(()),
+                    Answer::Absent => Answer::Absent,
+                    Answer::Unread(why) => Answer::Unread(why),
+                }
+            }
             Err(why) => Answer::Unread(why),
         }
     }
 
     /// Whether the registry holds this blob.
     pub async fn holds_blob(&self, repository: &OciRepository, digest: &Digest) -> Answer<()> {
-        match self.place(repository) {
-            Ok(Place::Http(host)) => self.session(&host, repository, &self.time()).holds_blob(digest).await,
-            Ok(Place::Layouts(layouts)) => layouts.holds_blob(repository, digest),
+        match self.resolve_place(repository) {
+            Ok(RegistryPlace::Http(host)) => {
+                self.open_session(&host, repository, &self.resolve_budget()).holds_blob(digest).await
+            }
+            Ok(RegistryPlace::Layouts(layouts)) => layouts.holds_blob(repository, digest),
             Err(why) => Answer::Unread(why),
         }
     }
@@ -178,29 +189,29 @@ impl Registries {
     /// A blob of exactly the descriptor's size and digest, never read past `cap` bytes; embedded `data` is
     /// used (after hashing) without a request. Bytes from the cache folder are given out only while the
     /// registry holds the blob (a `HEAD`).
-    pub async fn blob(&self, repository: &OciRepository, blob: &Descriptor, cap: u64) -> Answer<Bytes> {
+    pub async fn fetch_blob(&self, repository: &OciRepository, blob: &Descriptor, cap: u64) -> Answer<Bytes> {
         let line = format!("GET {repository}/blobs/{}", blob.digest);
-        if let Some(why) = read::too_large(&line, blob, cap) {
+        if let Some(why) = read::check_size(&line, blob, cap) {
             return Answer::Unread(why);
         }
         if let Some(data) = &blob.data {
             let line = format!("the data embedded in the descriptor of {}", blob.digest);
             let Ok(bytes) = base64::engine::general_purpose::STANDARD.decode(data) else {
-                return Answer::Unread(fault::integrity(&line, None, "not base64"));
+                return Answer::Unread(fault::make_integrity_unread(&line, None, "not base64"));
             };
-            return match read::check(&line, None, blob, bytes.into()) {
+            return match read::check_blob(&line, None, blob, bytes.into()) {
                 Ok(bytes) => Answer::Found(bytes),
                 Err(why) => Answer::Unread(why),
             };
         }
-        let host = match self.place(repository) {
-            Ok(Place::Http(host)) => host,
-            Ok(Place::Layouts(layouts)) => return layouts.blob(repository, blob),
+        let host = match self.resolve_place(repository) {
+            Ok(RegistryPlace::Http(host)) => host,
+            Ok(RegistryPlace::Layouts(layouts)) => return layouts.read_blob(repository, blob),
             Err(why) => return Answer::Unread(why),
         };
         let cache = &self.shared.cache;
-        let time = self.time();
-        let session = self.session(&host, repository, &time);
+        let time = self.resolve_budget();
+        let session = self.open_session(&host, repository, &time);
         if let Some(bytes) = cache.get(blob) {
             return match session.holds_blob(&blob.digest).await {
                 Answer::Found(()) => Answer::Found(bytes),
@@ -208,54 +219,58 @@ impl Registries {
                 Answer::Unread(why) => Answer::Unread(why),
             };
         }
-        let answer = session.blob(blob).await;
+        let answer = session.fetch_blob(blob).await;
         if let Answer::Found(bytes) = &answer {
-            cache.put(&blob.digest, bytes);
+            cache.store_blob(&blob.digest, bytes);
         }
         answer
     }
 
     /// All referrers of `digest`: the API with every page; the fallback tag where the API is absent or lists
-    /// nothing. What was left out is named, and read by [`Self::referrers_left_out`].
-    pub async fn referrers(&self, repository: &OciRepository, digest: &Digest) -> Referrers {
-        match self.place(repository) {
-            Ok(Place::Http(host)) => self.session(&host, repository, &self.time()).referrers(digest).await,
-            Ok(Place::Layouts(layouts)) => layouts.referrers(repository, digest),
+    /// nothing. What was left out is named, and read by [`Self::fetch_left_out_referrers`].
+    pub async fn fetch_referrers(&self, repository: &OciRepository, digest: &Digest) -> Referrers {
+        match self.resolve_place(repository) {
+            Ok(RegistryPlace::Http(host)) => {
+                self.open_session(&host, repository, &self.resolve_budget()).fetch_referrers(digest).await
+            }
+            Ok(RegistryPlace::Layouts(layouts)) => layouts.read_referrers(repository, digest),
             Err(why) => Referrers { unread: Some(why), ..Referrers::default() },
         }
     }
 
     /// `listed`, and what the place lists that was left out of it: to be asked before "missing" is said. No
     /// request when nothing was left out.
-    pub async fn referrers_left_out(
+    pub async fn fetch_left_out_referrers(
         &self,
         repository: &OciRepository,
         digest: &Digest,
         listed: Referrers,
     ) -> Referrers {
-        match self.place(repository) {
-            Ok(Place::Http(host)) => {
-                self.session(&host, repository, &self.time()).referrers_left_out(digest, listed).await
+        match self.resolve_place(repository) {
+            Ok(RegistryPlace::Http(host)) => {
+                self.open_session(&host, repository, &self.resolve_budget())
+                    .fetch_left_out_referrers(digest, listed)
+                    .await
             }
-            Ok(Place::Layouts(_)) | Err(_) => listed,
+            Ok(RegistryPlace::Layouts(_)) | Err(_) => listed,
         }
     }
 
-    fn time(&self) -> Arc<Budget> {
+    fn resolve_budget(&self) -> Arc<Budget> {
         match &self.budget {
             Some(budget) => Arc::clone(budget),
             None => Budget::new(self.shared.config.limits.artifact),
         }
     }
 
-    fn session<'a>(
+    fn open_session<'a>(
         &'a self,
         host: &'a Host,
         repository: &'a OciRepository,
         budget: &'a Arc<Budget>,
-    ) -> Session<'a> {
+    ) -> RegistrySession<'a> {
         let shared = &self.shared;
-        Session {
+        RegistrySession {
             host,
             repository,
             limits: &shared.config.limits,
@@ -266,7 +281,7 @@ impl Registries {
         }
     }
 
-    fn place(&self, repository: &OciRepository) -> Result<Place, Unread> {
+    fn resolve_place(&self, repository: &OciRepository) -> Result<RegistryPlace, Unread> {
         let registry = repository.registry();
         let mut places = self.shared.places.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(place) = places.get(registry) {
@@ -275,14 +290,15 @@ impl Registries {
         let config = &self.shared.config;
         let settings = config.hosts.get(registry).cloned().unwrap_or_default();
         let place = match &settings.layout {
-            Some(root) => Place::Layouts(Layouts::new(root.clone(), config.limits.clone())),
+            Some(root) => RegistryPlace::Layouts(Layouts::new(root.clone(), config.limits.clone())),
             None => {
                 let shared = &self.shared;
                 let host =
                     Host::new(registry, &settings, &config.limits, &shared.clients, &shared.credentials);
-                let host =
-                    host.map_err(|f| fault::broken(&format!("GET {registry}"), None, f.to_string()))?;
-                Place::Http(Arc::new(host))
+                let host = host.map_err(|f| {
+                    fault::make_broken_unread(&format!("GET {registry}"), None, f.to_string())
+                })?;
+                RegistryPlace::Http(Arc::new(host))
             }
         };
         places.insert(registry.to_owned(), place.clone());
@@ -308,30 +324,30 @@ impl Writer {
     ///
     /// # Errors
     /// The record is not attached, or cannot be found: why, and whether trying again may help.
-    pub async fn attach(
+    pub async fn attach_record(
         &self,
         repository: &OciRepository,
         subject: &Digest,
         manifest: &[u8],
         manifest_digest: &Digest,
         blobs: &[(Digest, Bytes)],
-    ) -> Result<Attached, AttachError> {
-        let record = Record { subject, manifest, digest: manifest_digest, blobs };
-        record.check()?;
+    ) -> Result<AttachOutcome, AttachError> {
+        let record = AttachedRecord { subject, manifest, digest: manifest_digest, blobs };
+        record.check_record()?;
         let registries = &self.registries;
         if registries.is_read_only(repository) {
             return Err(AttachError::ReadOnly(repository.registry().to_owned()));
         }
-        match registries.place(repository).map_err(AttachError::Failed)? {
-            Place::Http(host) => {
-                let time = registries.time();
+        match registries.resolve_place(repository).map_err(AttachError::Failed)? {
+            RegistryPlace::Http(host) => {
+                let time = registries.resolve_budget();
                 let (attached, warning) =
-                    registries.session(&host, repository, &time).attach(&record).await?;
+                    registries.open_session(&host, repository, &time).attach_record(&record).await?;
                 let mut warnings = registries.shared.warnings.lock().unwrap_or_else(PoisonError::into_inner);
                 warnings.extend(warning);
                 Ok(attached)
             }
-            Place::Layouts(layouts) => layouts.attach(repository, &record),
+            RegistryPlace::Layouts(layouts) => layouts.attach_record(repository, &record),
         }
     }
 }

@@ -6,9 +6,9 @@
 
 mod reports;
 
-use crate::evidence::envelope::clip;
-use crate::evidence::statement::Parsed;
-use crate::model::evidence::{Counts, ScanProof};
+use crate::evidence::envelope::clip_text;
+use crate::evidence::statement::ParsedStatement;
+use crate::model::evidence::{ScanCounts, ScanProof};
 use crate::model::time::Time;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -37,13 +37,13 @@ pub struct Scan {
     /// When it finished.
     pub finished_on: Time,
     /// All findings; `None`: no data.
-    pub counts: Option<Counts>,
+    pub counts: Option<ScanCounts>,
     /// Findings with a known fix; `None`: the report does not tell.
-    pub fixable: Option<Counts>,
+    pub fixable: Option<ScanCounts>,
 }
 
 #[derive(Deserialize)]
-struct Predicate<'a> {
+struct ScanPredicate<'a> {
     #[serde(borrow)]
     scanner: Scanner<'a>,
     metadata: Metadata,
@@ -67,22 +67,22 @@ struct Metadata {
 ///
 /// # Errors
 /// The predicate names no scanner or does not say when the scan finished.
-pub fn read(statement: &Parsed) -> Result<Scan, String> {
-    let predicate: Predicate<'_> = serde_json::from_str(&statement.predicate)
+pub fn parse_scan(statement: &ParsedStatement) -> Result<Scan, String> {
+    let predicate: ScanPredicate<'_> = serde_json::from_str(&statement.predicate)
         .map_err(|e| format!("its predicate does not parse: {e}"))?;
     let uri = predicate.scanner.uri.as_str();
     let scanner = match uri.rsplit_once('@') {
         Some((package, _)) if uri.starts_with("pkg:") => package,
         Some(_) | None => uri,
     };
-    let findings = predicate.scanner.result.and_then(|r| reports::findings(r.get()));
+    let findings = predicate.scanner.result.and_then(|r| reports::parse_findings(r.get()));
     Ok(Scan {
-        scanner: clip(scanner),
+        scanner: clip_text(scanner),
         finished_on: predicate.metadata.scan_finished_on,
-        counts: findings.as_ref().map(|f| count(f.iter())),
+        counts: findings.as_ref().map(|f| count_findings(f.iter())),
         fixable: findings.as_ref().and_then(|all| {
             let told = all.iter().all(|f| f.fixable.is_some());
-            told.then(|| count(all.iter().filter(|f| f.fixable == Some(true))))
+            told.then(|| count_findings(all.iter().filter(|f| f.fixable == Some(true))))
         }),
     })
 }
@@ -114,19 +114,19 @@ impl Severity {
     /// assert_eq!(Severity::of_text("0.0"), Severity::Unknown);
     /// ```
     #[must_use]
-    pub fn of_text(text: &str) -> Self {
+    pub fn from_text(text: &str) -> Self {
         match text.trim().to_ascii_lowercase().as_str() {
             "critical" => Self::Critical,
             "high" => Self::High,
             "medium" | "moderate" => Self::Medium,
             "low" | "negligible" | "none" | "info" => Self::Low,
-            number => number.parse().map_or(Self::Unknown, Self::of_score),
+            number => number.parse().map_or(Self::Unknown, Self::from_score),
         }
     }
 
     /// A CVSS v3 score. Zero is what scanners write for "not rated".
     #[must_use]
-    pub fn of_score(score: f64) -> Self {
+    pub fn from_score(score: f64) -> Self {
         match score {
             s if !(s > 0.0 && s <= 10.0) => Self::Unknown,
             s if s >= 9.0 => Self::Critical,
@@ -139,7 +139,7 @@ impl Severity {
 
 /// One row of a report.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct ScanFinding {
     id: String,
     package: String,
     version: String,
@@ -148,13 +148,13 @@ pub struct Finding {
     fixable: Option<bool>,
 }
 
-fn count<'a>(findings: impl Iterator<Item = &'a Finding>) -> Counts {
+fn count_findings<'a>(findings: impl Iterator<Item = &'a ScanFinding>) -> ScanCounts {
     let mut worst: BTreeMap<(&str, &str, &str), Severity> = BTreeMap::new();
     for f in findings {
         let seen = worst.entry((&f.id, &f.package, &f.version)).or_insert(f.severity);
         *seen = (*seen).max(f.severity);
     }
-    let mut counts = Counts::default();
+    let mut counts = ScanCounts::default();
     for severity in worst.values() {
         let slot = match severity {
             Severity::Critical => &mut counts.critical,
@@ -171,7 +171,7 @@ fn count<'a>(findings: impl Iterator<Item = &'a Finding>) -> Counts {
 /// The newest scan of each scanner, sorted by scanner. Of several of one instant one without data, else the
 /// one that found more.
 #[must_use]
-pub fn newest(scans: Vec<ScanProof>) -> Vec<ScanProof> {
+pub fn select_newest(scans: Vec<ScanProof>) -> Vec<ScanProof> {
     let rank = |s: &ScanProof| {
         let found = s.counts.map(|c| [c.critical, c.high, c.medium, c.low, c.unknown]);
         (s.finished_on, found.is_none(), found, Reverse(s.proof.blob))

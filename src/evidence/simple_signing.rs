@@ -1,9 +1,9 @@
 //! cosign's older signature format: a small JSON payload (the layer's bytes) and a signature over it (the
 //! layer's annotation).
 
-use crate::evidence::envelope::{clip, decode_base64};
+use crate::evidence::envelope::{clip_text, decode_base64};
 use crate::evidence::json;
-use crate::evidence::keys::{KeyRing, TrustedKey};
+use crate::evidence::keys::{KeyRing, RingKey};
 use crate::model::id::Digest;
 use serde::Deserialize;
 
@@ -23,13 +23,13 @@ struct Payload {
 
 #[derive(Deserialize)]
 struct Critical {
-    image: Image,
+    image: SignedImage,
     #[serde(rename = "type")]
     kind: String,
 }
 
 #[derive(Deserialize)]
-struct Image {
+struct SignedImage {
     #[serde(rename = "docker-manifest-digest")]
     digest: String,
 }
@@ -38,9 +38,9 @@ struct Image {
 ///
 /// # Errors
 /// Says why there is none.
-pub fn signer<'r>(payload: &[u8], signature: &str, ring: &'r KeyRing) -> Result<&'r TrustedKey, String> {
+pub fn find_signer<'r>(payload: &[u8], signature: &str, ring: &'r KeyRing) -> Result<&'r RingKey, String> {
     let raw = decode_base64(signature).ok_or("its signature is not base64")?;
-    ring.signer(payload, &raw, None).ok_or_else(|| "it is signed by no trusted key".into())
+    ring.find_signer(payload, &raw, None).ok_or_else(|| "it is signed by no trusted key".into())
 }
 
 /// Whether a payload speaks of `digest`. `identity.docker-reference` is the signer's idea of the
@@ -48,15 +48,15 @@ pub fn signer<'r>(payload: &[u8], signature: &str, ring: &'r KeyRing) -> Result<
 ///
 /// # Errors
 /// Says what it is or speaks of instead.
-pub fn is_about(payload: &[u8], digest: &Digest) -> Result<(), String> {
+pub fn check_subject(payload: &[u8], digest: &Digest) -> Result<(), String> {
     let payload: Payload =
-        json::strict(payload).map_err(|e| format!("it is no simple-signing payload: {e}"))?;
+        json::parse_strict(payload).map_err(|e| format!("it is no simple-signing payload: {e}"))?;
     if payload.critical.kind != TYPE {
-        return Err(format!("its critical.type is {:?}, not {TYPE:?}", clip(&payload.critical.kind)));
+        return Err(format!("its critical.type is {:?}, not {TYPE:?}", clip_text(&payload.critical.kind)));
     }
     let said = &payload.critical.image.digest;
     if *said != digest.to_string() {
-        return Err(format!("it is about {}, not about this artifact", clip(said)));
+        return Err(format!("it is about {}, not about this artifact", clip_text(said)));
     }
     Ok(())
 }
@@ -68,18 +68,21 @@ mod tests {
 
     #[test]
     fn only_the_exact_payload_counts() {
-        let digest = Digest::of(b"artifact");
+        let digest = Digest::hash_bytes(b"artifact");
         let payload = |kind: &str, digest: &str| {
             format!(
                 r#"{{"critical":{{"identity":{{"docker-reference":"r.example/a"}},"image":{{"docker-manifest-digest":"{digest}"}},"type":"{kind}"}},"optional":null}}"#
             )
         };
         let hex = digest.to_string();
-        assert_eq!(is_about(payload(TYPE, &hex).as_bytes(), &digest), Ok(()));
-        let why = |text: &str| is_about(text.as_bytes(), &digest).unwrap_err();
+        assert_eq!(check_subject(payload(TYPE, &hex).as_bytes(), &digest), Ok(()));
+        let why = |text: &str| check_subject(text.as_bytes(), &digest).unwrap_err();
         assert!(why(&payload("Cosign container image signature", &hex)).contains("critical.type"));
         assert!(why(&payload(TYPE, &hex.to_uppercase())).contains("not about this artifact"));
-        assert!(why(&payload(TYPE, &Digest::of(b"other").to_string())).contains("not about this artifact"));
+        assert!(
+            why(&payload(TYPE, &Digest::hash_bytes(b"other").to_string()))
+                .contains("not about this artifact")
+        );
         assert!(why(&payload(TYPE, &hex).replace("critical", "CRITICAL")).contains("missing field"));
         assert!(why(&payload(TYPE, &hex).replace("\"type\"", "\"kind\"")).contains("missing field"));
         assert!(why(&payload(TYPE, &hex).replace("\"optional\":null", "\"critical\":{}")).contains("twice"));

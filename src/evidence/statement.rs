@@ -1,6 +1,6 @@
 //! in-toto statements: what a signed payload says, and whether it says it of our artifact.
 
-use crate::evidence::envelope::clip;
+use crate::evidence::envelope::clip_text;
 use crate::evidence::json;
 use crate::model::id::Digest;
 use crate::model::time::Time;
@@ -21,10 +21,10 @@ pub const SUBJECTS: usize = 1024;
 pub const DIGESTS: usize = 32;
 
 #[derive(Deserialize)]
-struct Raw<'a> {
+struct RawStatement<'a> {
     #[serde(rename = "_type", default)]
     kind: String,
-    subject: Vec<Subject>,
+    subject: Vec<StatementSubject>,
     #[serde(rename = "predicateType")]
     predicate_type: String,
     #[serde(borrow)]
@@ -32,7 +32,7 @@ struct Raw<'a> {
 }
 
 #[derive(Deserialize)]
-struct Subject {
+struct StatementSubject {
     #[serde(default)]
     name: Option<String>,
     #[serde(default)]
@@ -41,7 +41,7 @@ struct Subject {
 
 /// A statement as parsed; whether it is signed is told elsewhere.
 #[derive(Debug, Clone)]
-pub struct Parsed {
+pub struct ParsedStatement {
     /// What kind of statement it is.
     pub predicate_type: String,
     /// What it calls the artifact, where it is about it and names it.
@@ -56,10 +56,14 @@ pub struct Parsed {
 ///
 /// # Errors
 /// Says why it is no statement that is read: not strict JSON, another `_type`, no subjects, too many.
-pub fn parse(payload: &[u8], digest: &Digest) -> Result<Parsed, String> {
-    let raw: Raw<'_> = json::strict(payload).map_err(|e| format!("it is no in-toto statement: {e}"))?;
+pub fn parse(payload: &[u8], digest: &Digest) -> Result<ParsedStatement, String> {
+    let raw: RawStatement<'_> =
+        json::parse_strict(payload).map_err(|e| format!("it is no in-toto statement: {e}"))?;
     if raw.kind != STATEMENT_V1 && raw.kind != STATEMENT_V01 {
-        return Err(format!("its _type is {:?}, which is no in-toto statement v0.1 or v1", clip(&raw.kind)));
+        return Err(format!(
+            "its _type is {:?}, which is no in-toto statement v0.1 or v1",
+            clip_text(&raw.kind)
+        ));
     }
     if raw.subject.is_empty() {
         return Err("it has no subject".into());
@@ -70,19 +74,19 @@ pub fn parse(payload: &[u8], digest: &Digest) -> Result<Parsed, String> {
     if let Some(many) = raw.subject.iter().map(|s| s.digest.len()).find(|n| *n > DIGESTS) {
         return Err(format!("a subject has too many digests: {many}, at most {DIGESTS}"));
     }
-    let hex = digest.hex();
+    let hex = digest.format_hex();
     let of_it = raw.subject.iter().find(|s| s.digest.get("sha256").is_some_and(|d| **d == hex));
-    Ok(Parsed {
+    Ok(ParsedStatement {
         predicate_type: raw.predicate_type,
         subject: of_it.and_then(|s| s.name.clone()),
-        about: about(&raw.subject, digest),
+        about: check_subjects(&raw.subject, digest),
         predicate: raw.predicate.map_or_else(|| "{}".to_owned(), |p| p.get().to_owned()),
     })
 }
 
 /// Whether one of the subjects has the artifact's sha256, in lower-case hex.
-fn about(subjects: &[Subject], digest: &Digest) -> Result<(), String> {
-    let hex = digest.hex();
+fn check_subjects(subjects: &[StatementSubject], digest: &Digest) -> Result<(), String> {
+    let hex = digest.format_hex();
     let said: Vec<&String> = subjects.iter().filter_map(|s| s.digest.get("sha256")).collect();
     if said.iter().any(|s| **s == hex) {
         return Ok(());
@@ -90,19 +94,19 @@ fn about(subjects: &[Subject], digest: &Digest) -> Result<(), String> {
     Err(match said.as_slice() {
         [] => "its subject has no sha256 digest".to_owned(),
         [one] if Digest::from_hex(one).is_err() => {
-            format!("its subject's sha256 {:?} is not 64 lower-case hex digits", clip(one))
+            format!("its subject's sha256 {:?} is not 64 lower-case hex digits", clip_text(one))
         }
         [one] => format!("it is about sha256:{one}, not about this artifact"),
         many => format!("it is about {} other artifacts, not about this one", many.len()),
     })
 }
 
-impl Parsed {
+impl ParsedStatement {
     /// The predicate as a value; it has to be an object.
     ///
     /// # Errors
     /// Says what it is instead.
-    pub fn object(&self) -> Result<Value, String> {
+    pub fn parse_object(&self) -> Result<Value, String> {
         let value: Value = serde_json::from_str(&self.predicate).map_err(|e| e.to_string())?;
         if value.is_object() { Ok(value) } else { Err("its predicate is no object".into()) }
     }
@@ -128,7 +132,7 @@ const TIMES: &[&str] = &[
 
 /// When a predicate was made, by its own word.
 #[must_use]
-pub fn time_of(predicate: &Value) -> Option<Time> {
+pub fn find_time(predicate: &Value) -> Option<Time> {
     TIMES.iter().find_map(|p| predicate.pointer(p)?.as_str()).and_then(|t| Time::parse(t).ok())
 }
 
@@ -143,9 +147,9 @@ mod tests {
 
     #[test]
     fn a_statement_is_about_its_subjects() {
-        let ours = Digest::of(b"ours");
-        let other = Digest::of(b"other").hex();
-        let hex = ours.hex();
+        let ours = Digest::hash_bytes(b"ours");
+        let other = Digest::hash_bytes(b"other").format_hex();
+        let hex = ours.format_hex();
         let about = |subjects: &str| parse(&statement(STATEMENT_V1, subjects, ""), &ours).unwrap().about;
         assert_eq!(about(&format!(r#"[{{"digest":{{"sha256":"{hex}"}}}}]"#)), Ok(()));
         assert_eq!(
@@ -163,8 +167,8 @@ mod tests {
 
     #[test]
     fn what_is_no_statement_says_so() {
-        let ours = Digest::of(b"ours");
-        let subject = format!(r#"{{"digest":{{"sha256":"{}"}}}}"#, ours.hex());
+        let ours = Digest::hash_bytes(b"ours");
+        let subject = format!(r#"{{"digest":{{"sha256":"{}"}}}}"#, ours.format_hex());
         let why = |bytes: &[u8]| parse(bytes, &ours).unwrap_err();
         assert!(why(&statement("bogus", &format!("[{subject}]"), "")).contains("_type"));
         assert!(why(&statement(STATEMENT_V1, "[]", "")).contains("no subject"));
@@ -182,7 +186,7 @@ mod tests {
 
     #[test]
     fn the_predicate_says_when() {
-        let time = |json: &str| time_of(&serde_json::from_str(json).unwrap()).map(|t| t.to_string());
+        let time = |json: &str| find_time(&serde_json::from_str(json).unwrap()).map(|t| t.to_string());
         assert_eq!(
             time(r#"{"runDetails":{"metadata":{"finishedOn":"2026-01-02T05:00:00+01:00"}}}"#).as_deref(),
             Some("2026-01-02T04:00:00Z")

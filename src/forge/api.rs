@@ -6,8 +6,8 @@
 //! `issueCreateComment`, `issueEditComment`, `issueDeleteComment`, `repoGetPullRequest`, `userGetCurrent`).
 
 use crate::error::Failure;
-use crate::forge::http::{Answer, Refused};
-use crate::forge::{Forge, Target};
+use crate::forge::http::{ForgeAnswer, ForgeRefusal};
+use crate::forge::{CommentTarget, Forge};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub(super) enum Method {
 
 /// A request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Call {
+pub(super) struct ForgeCall {
     pub method: Method,
     /// Below the API's root.
     pub path: Vec<String>,
@@ -38,29 +38,29 @@ pub(super) struct Call {
     pub body: Option<Value>,
 }
 
-impl Call {
+impl ForgeCall {
     fn new(method: Method, path: Vec<String>) -> Self {
         Self { method, path, query: Vec::new(), body: None }
     }
 
     /// Whether doing it twice makes two.
-    pub(super) fn creates(&self) -> bool {
+    pub(super) fn is_creation(&self) -> bool {
         self.method == Method::Post
     }
 
     /// Whether what it is about may have gone by another's hand.
-    pub(super) fn may_be_gone(&self) -> bool {
+    pub(super) fn can_be_gone(&self) -> bool {
         matches!(self.method, Method::Put | Method::Patch | Method::Delete)
     }
 }
 
 /// A comment, as far as anybody asks.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Comment {
+pub(super) struct ForgeComment {
     pub id: i64,
     pub body: String,
     /// `None`: the account is gone.
-    pub author: Option<Author>,
+    pub author: Option<CommentAuthor>,
     /// Its page. GitLab does not tell.
     pub page: Option<String>,
 }
@@ -68,7 +68,7 @@ pub(super) struct Comment {
 /// Who wrote it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(from = "WrittenUser")]
-pub(super) struct Author {
+pub(super) struct CommentAuthor {
     pub id: i64,
     /// GitHub tells bots, which are apps, from people.
     pub is_bot: bool,
@@ -81,7 +81,7 @@ struct WrittenUser {
     kind: Option<String>,
 }
 
-impl From<WrittenUser> for Author {
+impl From<WrittenUser> for CommentAuthor {
     fn from(user: WrittenUser) -> Self {
         Self { id: user.id, is_bot: user.kind.as_deref() == Some("Bot") }
     }
@@ -92,14 +92,14 @@ struct WrittenComment {
     id: i64,
     body: Option<String>,
     #[serde(alias = "author")]
-    user: Option<Author>,
+    user: Option<CommentAuthor>,
     html_url: Option<String>,
     /// GitLab's own remarks, such as "added 1 commit".
     #[serde(default)]
     system: bool,
 }
 
-impl From<WrittenComment> for Comment {
+impl From<WrittenComment> for ForgeComment {
     fn from(written: WrittenComment) -> Self {
         let body = written.body.filter(|_| !written.system).unwrap_or_default();
         Self { id: written.id, body, author: written.user, page: written.html_url }
@@ -118,10 +118,10 @@ struct WrittenHead {
     sha: Option<String>,
 }
 
-impl Target {
+impl CommentTarget {
     /// A page of its comments, from 1, the oldest first. Gitea gives all at once.
-    pub(super) fn list(&self, page: u32) -> Call {
-        let mut call = Call::new(Method::Get, self.comments_path());
+    pub(super) fn make_list_call(&self, page: u32) -> ForgeCall {
+        let mut call = ForgeCall::new(Method::Get, self.build_comments_path());
         let paged = [("per_page", PER_PAGE.to_string()), ("page", page.to_string())];
         match self.forge {
             Forge::Github => call.query.extend(paged),
@@ -134,37 +134,40 @@ impl Target {
         call
     }
 
-    pub(super) fn create(&self, text: &str) -> Call {
-        Call { body: Some(json!({"body": text})), ..Call::new(Method::Post, self.comments_path()) }
+    pub(super) fn make_create_call(&self, text: &str) -> ForgeCall {
+        ForgeCall {
+            body: Some(json!({"body": text})),
+            ..ForgeCall::new(Method::Post, self.build_comments_path())
+        }
     }
 
-    pub(super) fn update(&self, id: i64, text: &str) -> Call {
+    pub(super) fn make_update_call(&self, id: i64, text: &str) -> ForgeCall {
         let method = match self.forge {
             Forge::Github | Forge::Gitea => Method::Patch,
             Forge::Gitlab => Method::Put,
         };
-        Call { body: Some(json!({"body": text})), ..Call::new(method, self.comment_path(id)) }
+        ForgeCall { body: Some(json!({"body": text})), ..ForgeCall::new(method, self.build_comment_path(id)) }
     }
 
-    pub(super) fn remove(&self, id: i64) -> Call {
-        Call::new(Method::Delete, self.comment_path(id))
+    pub(super) fn make_remove_call(&self, id: i64) -> ForgeCall {
+        ForgeCall::new(Method::Delete, self.build_comment_path(id))
     }
 
     /// The pull request itself.
-    pub(super) fn pull(&self) -> Call {
+    pub(super) fn make_pull_call(&self) -> ForgeCall {
         let number = self.number.to_string();
-        Call::new(
+        ForgeCall::new(
             Method::Get,
             match self.forge {
-                Forge::Github | Forge::Gitea => self.below(&["pulls", &number]),
-                Forge::Gitlab => self.below(&["merge_requests", &number]),
+                Forge::Github | Forge::Gitea => self.build_path(&["pulls", &number]),
+                Forge::Gitlab => self.build_path(&["merge_requests", &number]),
             },
         )
     }
 
     /// Whose the token is.
-    pub(super) fn me(&self) -> Call {
-        Call::new(Method::Get, vec!["user".to_owned()])
+    pub(super) fn make_user_call(&self) -> ForgeCall {
+        ForgeCall::new(Method::Get, vec!["user".to_owned()])
     }
 
     /// Whether the token is an app's installation's, which may not ask whose it is (GitHub, "Token formats").
@@ -173,7 +176,7 @@ impl Target {
     }
 
     /// The headers of every request but the content's; the first holds the token.
-    pub(super) fn headers(&self, token: &str) -> Vec<(&'static str, String)> {
+    pub(super) fn build_headers(&self, token: &str) -> Vec<(&'static str, String)> {
         match self.forge {
             Forge::Github => vec![
                 ("authorization", format!("Bearer {token}")),
@@ -190,41 +193,41 @@ impl Target {
     }
 
     /// Whether there is another page behind this one.
-    pub(super) fn has_more(&self, answer: &Answer) -> bool {
+    pub(super) fn has_more(&self, answer: &ForgeAnswer) -> bool {
         match self.forge {
-            Forge::Github | Forge::Gitlab => answer.link.as_deref().is_some_and(names_next),
+            Forge::Github | Forge::Gitlab => answer.link.as_deref().is_some_and(has_next_page),
             Forge::Gitea => false,
         }
     }
 
-    pub(super) fn comments(&self, answer: &Answer) -> Result<Vec<Comment>, Refused> {
-        let written: Vec<WrittenComment> = self.read(answer).map_err(Refused::Failed)?;
-        Ok(written.into_iter().map(Comment::from).collect())
+    pub(super) fn parse_comments(&self, answer: &ForgeAnswer) -> Result<Vec<ForgeComment>, ForgeRefusal> {
+        let written: Vec<WrittenComment> = self.parse_answer(answer).map_err(ForgeRefusal::Failed)?;
+        Ok(written.into_iter().map(ForgeComment::from).collect())
     }
 
-    pub(super) fn comment(&self, answer: &Answer) -> Result<Comment, Failure> {
-        self.read::<WrittenComment>(answer).map(Comment::from)
+    pub(super) fn parse_comment(&self, answer: &ForgeAnswer) -> Result<ForgeComment, Failure> {
+        self.parse_answer::<WrittenComment>(answer).map(ForgeComment::from)
     }
 
-    pub(super) fn author(&self, answer: &Answer) -> Result<Author, Refused> {
-        self.read(answer).map_err(Refused::Failed)
+    pub(super) fn parse_author(&self, answer: &ForgeAnswer) -> Result<CommentAuthor, ForgeRefusal> {
+        self.parse_answer(answer).map_err(ForgeRefusal::Failed)
     }
 
     /// The newest commit of a pull request; `None`: the forge does not know it yet.
-    pub(super) fn head_of(&self, answer: &Answer) -> Result<Option<String>, Refused> {
-        let pull: WrittenPull = self.read(answer).map_err(Refused::Failed)?;
+    pub(super) fn parse_head_commit(&self, answer: &ForgeAnswer) -> Result<Option<String>, ForgeRefusal> {
+        let pull: WrittenPull = self.parse_answer(answer).map_err(ForgeRefusal::Failed)?;
         Ok(pull.head.and_then(|head| head.sha).or(pull.sha).filter(|sha| !sha.is_empty()))
     }
 
-    fn read<T: DeserializeOwned>(&self, answer: &Answer) -> Result<T, Failure> {
+    fn parse_answer<T: DeserializeOwned>(&self, answer: &ForgeAnswer) -> Result<T, Failure> {
         serde_json::from_slice(&answer.body).map_err(|e| {
             let cause = format!("{}: the answer is not what the forge's API gives: {e}", answer.line);
-            self.failure("not-the-api", cause)
-                .hint("check the address; a sign-in page or a proxy may have answered")
+            self.make_failure("not-the-api", cause)
+                .with_hint("check the address; a sign-in page or a proxy may have answered")
         })
     }
 
-    fn below(&self, rest: &[&str]) -> Vec<String> {
+    fn build_path(&self, rest: &[&str]) -> Vec<String> {
         let root = match self.forge {
             Forge::Github | Forge::Gitea => "repos",
             Forge::Gitlab => "projects",
@@ -233,20 +236,20 @@ impl Target {
         [root].into_iter().chain(project).chain(rest.iter().copied()).map(str::to_owned).collect()
     }
 
-    fn comments_path(&self) -> Vec<String> {
+    fn build_comments_path(&self) -> Vec<String> {
         let number = self.number.to_string();
         match self.forge {
-            Forge::Github | Forge::Gitea => self.below(&["issues", &number, "comments"]),
-            Forge::Gitlab => self.below(&["merge_requests", &number, "notes"]),
+            Forge::Github | Forge::Gitea => self.build_path(&["issues", &number, "comments"]),
+            Forge::Gitlab => self.build_path(&["merge_requests", &number, "notes"]),
         }
     }
 
-    fn comment_path(&self, id: i64) -> Vec<String> {
+    fn build_comment_path(&self, id: i64) -> Vec<String> {
         let id = id.to_string();
         match self.forge {
-            Forge::Github | Forge::Gitea => self.below(&["issues", "comments", &id]),
+            Forge::Github | Forge::Gitea => self.build_path(&["issues", "comments", &id]),
             Forge::Gitlab => {
-                let mut path = self.comments_path();
+                let mut path = self.build_comments_path();
                 path.push(id);
                 path
             }
@@ -256,7 +259,7 @@ impl Target {
 
 /// Whether a `Link` header (RFC 8288) has a next page. Where it is, is not asked: pages are counted here, so that
 /// no answer says where the token goes.
-fn names_next(link: &str) -> bool {
+fn has_next_page(link: &str) -> bool {
     link.split(',')
         .any(|one| one.split(';').skip(1).any(|part| matches!(part.trim(), "rel=\"next\"" | "rel=next")))
 }
@@ -268,26 +271,27 @@ mod tests {
 
     #[test]
     fn a_next_page_is_told_by_its_relation() {
-        assert!(names_next("<https://h/a?page=2>; rel=\"next\", <https://h/a?page=5>; rel=\"last\""));
-        assert!(names_next("<https://h/a?page=1>; rel=\"prev\",<https://h/a?page=3>;rel=next"));
-        assert!(!names_next("<https://h/a?page=1>; rel=\"first\", <https://h/a?rel=next>; rel=\"prev\""));
-        assert!(!names_next(""));
+        assert!(has_next_page("<https://h/a?page=2>; rel=\"next\", <https://h/a?page=5>; rel=\"last\""));
+        assert!(has_next_page("<https://h/a?page=1>; rel=\"prev\",<https://h/a?page=3>;rel=next"));
+        assert!(!has_next_page("<https://h/a?page=1>; rel=\"first\", <https://h/a?rel=next>; rel=\"prev\""));
+        assert!(!has_next_page(""));
     }
 
     #[test]
     fn a_comment_reads_alike_from_every_forge() {
-        let read = |value: Value| Comment::from(serde_json::from_value::<WrittenComment>(value).unwrap());
-        let author = |id, is_bot| Some(Author { id, is_bot });
+        let read =
+            |value: Value| ForgeComment::from(serde_json::from_value::<WrittenComment>(value).unwrap());
+        let author = |id, is_bot| Some(CommentAuthor { id, is_bot });
         let github = read(
             json!({"id": 1, "body": "x", "user": {"id": 2, "login": "a", "type": "Bot"}, "html_url": "u"}),
         );
         assert_eq!(
             github,
-            Comment { id: 1, body: "x".into(), author: author(2, true), page: Some("u".into()) }
+            ForgeComment { id: 1, body: "x".into(), author: author(2, true), page: Some("u".into()) }
         );
         let gitlab =
             read(json!({"id": 1, "body": "x", "author": {"id": 2, "username": "a"}, "system": false}));
-        assert_eq!(gitlab, Comment { id: 1, body: "x".into(), author: author(2, false), page: None });
+        assert_eq!(gitlab, ForgeComment { id: 1, body: "x".into(), author: author(2, false), page: None });
         // Gitea's own Actions user has a number below 0.
         assert_eq!(read(json!({"id": 1, "body": "x", "user": {"id": -2}})).author, author(-2, false));
         let system = read(json!({"id": 1, "body": "<!-- expedite -->", "author": {"id": 2}, "system": true}));

@@ -1,10 +1,10 @@
 //! Sends requests to a forge: tries, waits, size and redirects. What a comment is, is not known here.
 
 use crate::error::Failure;
-use crate::forge::Target;
-use crate::forge::api::{Call, Method};
-use crate::forge::pace::{self, Pace};
-use crate::git::{self, Environment, Secret};
+use crate::forge::CommentTarget;
+use crate::forge::api::{ForgeCall, Method};
+use crate::forge::pace::{self, RetryPace};
+use crate::git::{self, Environment, SecretText};
 use reqwest::blocking::{Client as Inner, Response};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use std::io::Read as _;
@@ -13,7 +13,7 @@ use url::Url;
 
 /// How long and how often a forge is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Limits {
+pub struct ForgeLimits {
     /// Tries of one request, the first included.
     pub tries: u32,
     /// The first pause, where the forge asks for none; each one after it is twice as long.
@@ -24,7 +24,7 @@ pub struct Limits {
     pub answer: Duration,
 }
 
-impl Default for Limits {
+impl Default for ForgeLimits {
     fn default() -> Self {
         Self {
             tries: 4,
@@ -47,7 +47,7 @@ const REDIRECTS: usize = 3;
 
 /// A success.
 #[derive(Debug)]
-pub(super) struct Answer {
+pub(super) struct ForgeAnswer {
     /// The request, as messages name it.
     pub line: String,
     /// The `Link` header.
@@ -57,7 +57,7 @@ pub(super) struct Answer {
 
 /// No success.
 #[derive(Debug)]
-pub(super) enum Refused {
+pub(super) enum ForgeRefusal {
     /// The token may not.
     Denied(Failure),
     /// What was to be changed is not there any more.
@@ -69,24 +69,24 @@ pub(super) enum Refused {
 }
 
 /// An answer of whatever status.
-struct Raw {
+struct RawAnswer {
     status: u16,
     headers: HeaderMap,
     body: Vec<u8>,
 }
 
-impl Raw {
+impl RawAnswer {
     fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }
 
 pub(super) struct Client<'a> {
-    target: &'a Target,
-    token: Secret,
+    target: &'a CommentTarget,
+    token: SecretText,
     inner: Inner,
     headers: HeaderMap,
-    limits: Limits,
+    limits: ForgeLimits,
     /// Of the limit's patience.
     left: Duration,
 }
@@ -94,21 +94,22 @@ pub(super) struct Client<'a> {
 impl<'a> Client<'a> {
     /// A client that sends the token to the target's API and nowhere else.
     pub(super) fn new(
-        target: &'a Target,
-        token: &Secret,
+        target: &'a CommentTarget,
+        token: &SecretText,
         environment: &Environment,
-        limits: &Limits,
+        limits: &ForgeLimits,
     ) -> Result<Self, Failure> {
-        let inner = git::http::builder(&target.api, &git::Config::default(), environment)?
+        let inner = git::http::make_client_builder(&target.api, &git::Config::default(), environment)?
             .user_agent(concat!("expedite/", env!("CARGO_PKG_VERSION")))
             .connect_timeout(Duration::from_secs(20).min(limits.answer))
             .timeout(limits.answer)
             .build()
-            .map_err(|e| target.failure("http-setting", format!("cannot prepare HTTP: {e}")))?;
+            .map_err(|e| target.make_failure("http-setting", format!("cannot prepare HTTP: {e}")))?;
         let mut headers = HeaderMap::new();
-        for (name, value) in target.headers(&token.0) {
-            let mut value = HeaderValue::from_str(&value)
-                .map_err(|_| target.failure("token", "the token holds characters that no header may hold"))?;
+        for (name, value) in target.build_headers(&token.0) {
+            let mut value = HeaderValue::from_str(&value).map_err(|_| {
+                target.make_failure("token", "the token holds characters that no header may hold")
+            })?;
             value.set_sensitive(true);
             headers.insert(HeaderName::from_static(name), value);
         }
@@ -116,39 +117,41 @@ impl<'a> Client<'a> {
     }
 
     /// Waits before looking again, longer each time.
-    pub(super) fn pause(&mut self, round: u32) {
-        let wait = self.backoff(round).min(self.left);
+    pub(super) fn pause_round(&mut self, round: u32) {
+        let wait = self.compute_backoff(round).min(self.left);
         self.left -= wait;
         std::thread::sleep(wait);
     }
 
     /// Sends a request until it is settled. A request that creates is sent again only where it was refused for
     /// sure.
-    pub(super) fn send(&mut self, call: &Call) -> Result<Answer, Refused> {
-        let line = self.line(call);
+    pub(super) fn send_call(&mut self, call: &ForgeCall) -> Result<ForgeAnswer, ForgeRefusal> {
+        let line = self.format_line(call);
         let mut tried = 1;
         loop {
-            let (failure, asked, unclear) = match self.once(call, &line) {
+            let (failure, asked, unclear) = match self.send_once(call, &line) {
                 Ok(raw) => {
-                    let words = self.words(&raw);
-                    match pace::of(raw.status, |name| raw.header(name), &words, now()) {
-                        Pace::Settled => return self.settled(call, line, raw, &words),
-                        Pace::Refused(asked) => {
-                            (self.limited(&line, raw.status, asked, &words), asked, false)
+                    let words = self.format_error(&raw);
+                    match pace::judge_pace(raw.status, |name| raw.header(name), &words, read_clock()) {
+                        RetryPace::Settled => return self.judge_answer(call, line, raw, &words),
+                        RetryPace::Refused(asked) => {
+                            (self.make_limit_failure(&line, raw.status, asked, &words), asked, false)
                         }
-                        Pace::Failed(asked) => (self.status(&line, raw.status, &words), asked, true),
+                        RetryPace::Failed(asked) => {
+                            (self.make_status_failure(&line, raw.status, &words), asked, true)
+                        }
                     }
                 }
-                Err(Broken::Settled(failure)) => return Err(Refused::Failed(failure)),
+                Err(Broken::Settled(failure)) => return Err(ForgeRefusal::Failed(failure)),
                 Err(Broken::NotSent(failure)) => (failure, None, false),
                 Err(Broken::OnTheWay(failure)) => (failure, None, true),
             };
-            if unclear && call.creates() {
-                return Err(Refused::Unclear(failure));
+            if unclear && call.is_creation() {
+                return Err(ForgeRefusal::Unclear(failure));
             }
-            let wait = asked.unwrap_or_else(|| self.backoff(tried));
+            let wait = asked.unwrap_or_else(|| self.compute_backoff(tried));
             if tried >= self.limits.tries || wait > self.left {
-                return Err(Refused::Failed(failure));
+                return Err(ForgeRefusal::Failed(failure));
             }
             self.left -= wait;
             std::thread::sleep(wait);
@@ -156,17 +159,17 @@ impl<'a> Client<'a> {
         }
     }
 
-    fn backoff(&self, tried: u32) -> Duration {
+    fn compute_backoff(&self, tried: u32) -> Duration {
         self.limits.backoff.saturating_mul(2_u32.saturating_pow(tried.saturating_sub(1).min(10)))
     }
 
     /// A request for a message: without the query.
-    fn line(&self, call: &Call) -> String {
-        let url = self.url(call);
-        format!("{} {}", method(call.method), shown(&url))
+    fn format_line(&self, call: &ForgeCall) -> String {
+        let url = self.build_url(call);
+        format!("{} {}", convert_method(call.method), format_url(&url))
     }
 
-    fn url(&self, call: &Call) -> Url {
+    fn build_url(&self, call: &ForgeCall) -> Url {
         let mut url = self.target.api.clone();
         if let Ok(mut path) = url.path_segments_mut() {
             path.pop_if_empty().extend(&call.path);
@@ -177,16 +180,16 @@ impl<'a> Client<'a> {
         url
     }
 
-    fn once(&self, call: &Call, line: &str) -> Result<Raw, Broken> {
-        let mut url = self.url(call);
+    fn send_once(&self, call: &ForgeCall, line: &str) -> Result<RawAnswer, Broken> {
+        let mut url = self.build_url(call);
         for _ in 0..=REDIRECTS {
             let mut request =
-                self.inner.request(method(call.method), url.clone()).headers(self.headers.clone());
+                self.inner.request(convert_method(call.method), url.clone()).headers(self.headers.clone());
             if let Some(body) = &call.body {
                 request = request.header(CONTENT_TYPE, "application/json").body(body.to_string());
             }
             let response = request.send().map_err(|e| {
-                let failure = self.unreachable(line, &e);
+                let failure = self.make_unreachable_failure(line, &e);
                 if e.is_connect() || e.is_builder() {
                     Broken::NotSent(failure)
                 } else {
@@ -194,33 +197,41 @@ impl<'a> Client<'a> {
                 }
             })?;
             if !response.status().is_redirection() {
-                return self.read(line, response);
+                return self.read_answer(line, response);
             }
-            url = self.redirected(call, line, &url, &response).map_err(Broken::Settled)?;
+            url = self.resolve_redirect(call, line, &url, &response).map_err(Broken::Settled)?;
         }
         Err(Broken::Settled(
-            self.target.failure("redirect", format!("{line}: the forge redirects in circles")),
+            self.target.make_failure("redirect", format!("{line}: the forge redirects in circles")),
         ))
     }
 
     /// Where to go on: the token goes to the host that was named, and to no other.
-    fn redirected(&self, call: &Call, line: &str, from: &Url, response: &Response) -> Result<Url, Failure> {
+    fn resolve_redirect(
+        &self,
+        call: &ForgeCall,
+        line: &str,
+        from: &Url,
+        response: &Response,
+    ) -> Result<Url, Failure> {
         let status = response.status().as_u16();
         let to =
             response.headers().get("location").and_then(|l| l.to_str().ok()).and_then(|l| from.join(l).ok());
-        let refused = |why: String| self.target.failure("redirect", format!("{line}: HTTP {status}: {why}"));
+        let refused =
+            |why: String| self.target.make_failure("redirect", format!("{line}: HTTP {status}: {why}"));
         let Some(to) = to else { return Err(refused("it redirects to no valid place".to_owned())) };
         if to.origin() != from.origin() {
-            let why = format!("it redirects to another host, {}, where the token is not sent", shown(&to));
+            let why =
+                format!("it redirects to another host, {}, where the token is not sent", format_url(&to));
             return Err(refused(why));
         }
         if call.method != Method::Get && !matches!(status, 307 | 308) {
-            return Err(refused(format!("it redirects to {}", shown(&to))));
+            return Err(refused(format!("it redirects to {}", format_url(&to))));
         }
         Ok(to)
     }
 
-    fn read(&self, line: &str, mut response: Response) -> Result<Raw, Broken> {
+    fn read_answer(&self, line: &str, mut response: Response) -> Result<RawAnswer, Broken> {
         let success = response.status().is_success();
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let cap = if success { LARGEST } else { ERROR_BODY };
@@ -229,56 +240,63 @@ impl<'a> Client<'a> {
         match read {
             Ok(length) if success && length as u64 > cap => {
                 let cause = format!("{line}: the answer is longer than {cap} bytes");
-                Err(Broken::Settled(self.target.failure("too-long", cause)))
+                Err(Broken::Settled(self.target.make_failure("too-long", cause)))
             }
             Err(error) if success => {
                 let cause = format!("{line}: the answer broke off: {error}");
-                Err(Broken::OnTheWay(self.target.failure("unreachable", cause)))
+                Err(Broken::OnTheWay(self.target.make_failure("unreachable", cause)))
             }
             // What cannot be read of an error is not shown.
-            Ok(_) | Err(_) => Ok(Raw { status, headers, body }),
+            Ok(_) | Err(_) => Ok(RawAnswer { status, headers, body }),
         }
     }
 
-    fn settled(&self, call: &Call, line: String, raw: Raw, words: &str) -> Result<Answer, Refused> {
+    fn judge_answer(
+        &self,
+        call: &ForgeCall,
+        line: String,
+        raw: RawAnswer,
+        words: &str,
+    ) -> Result<ForgeAnswer, ForgeRefusal> {
         let status = raw.status;
         if (200..300).contains(&status) {
             let link = raw.header("link").map(str::to_owned);
-            return Ok(Answer { line, link, body: raw.body });
+            return Ok(ForgeAnswer { line, link, body: raw.body });
         }
-        let failure = self.status(&line, status, words);
+        let failure = self.make_status_failure(&line, status, words);
         Err(match status {
-            404 | 410 if call.may_be_gone() => Refused::Gone(failure),
+            404 | 410 if call.can_be_gone() => ForgeRefusal::Gone(failure),
             401 => {
                 let variable = self.target.forge().token_variable();
-                Refused::Failed(
-                    failure.hint(format!("the token in {variable} is not accepted: it may have expired")),
+                ForgeRefusal::Failed(
+                    failure
+                        .with_hint(format!("the token in {variable} is not accepted: it may have expired")),
                 )
             }
-            403 => Refused::Denied(self.target.forge_hint(failure)),
-            404 => {
-                Refused::Failed(failure.hint("there is no such pull request, or the token may not see it"))
-            }
-            _ => Refused::Failed(failure),
+            403 => ForgeRefusal::Denied(self.target.add_token_hint(failure)),
+            404 => ForgeRefusal::Failed(
+                failure.with_hint("there is no such pull request, or the token may not see it"),
+            ),
+            _ => ForgeRefusal::Failed(failure),
         })
     }
 
-    fn status(&self, line: &str, status: u16, words: &str) -> Failure {
+    fn make_status_failure(&self, line: &str, status: u16, words: &str) -> Failure {
         let words = if words.is_empty() { String::new() } else { format!(": {words}") };
-        self.target.failure("http-status", format!("{line}: HTTP {status}{words}"))
+        self.target.make_failure("http-status", format!("{line}: HTTP {status}{words}"))
     }
 
-    fn limited(&self, line: &str, status: u16, asked: Option<Duration>, words: &str) -> Failure {
-        let failure = self.status(line, status, words);
+    fn make_limit_failure(&self, line: &str, status: u16, asked: Option<Duration>, words: &str) -> Failure {
+        let failure = self.make_status_failure(line, status, words);
         let asks = match asked {
             Some(asked) => format!("the forge asks to wait {} s", asked.as_secs()),
             None => "the forge limits how often it is asked".to_owned(),
         };
-        failure.hint(format!("{asks}; run it again later"))
+        failure.with_hint(format!("{asks}; run it again later"))
     }
 
     /// What an error says, in one line and without the token.
-    fn words(&self, raw: &Raw) -> String {
+    fn format_error(&self, raw: &RawAnswer) -> String {
         if (200..300).contains(&raw.status) {
             return String::new();
         }
@@ -297,7 +315,7 @@ impl<'a> Client<'a> {
     }
 
     /// What went wrong on the way, with every cause.
-    fn unreachable(&self, line: &str, error: &reqwest::Error) -> Failure {
+    fn make_unreachable_failure(&self, line: &str, error: &reqwest::Error) -> Failure {
         let mut words = Vec::new();
         let mut cause = std::error::Error::source(error);
         while let Some(inner) = cause {
@@ -307,9 +325,9 @@ impl<'a> Client<'a> {
         let what = if error.is_timeout() { "no answer in time" } else { "no answer" };
         words.insert(0, format!("{line}: {what}"));
         let words = words.join(": ");
-        let failure = self.target.failure("unreachable", words.clone());
+        let failure = self.target.make_failure("unreachable", words.clone());
         if words.contains("certificate") || words.contains("UnknownIssuer") {
-            return failure.hint("for a private CA, name its file with SSL_CERT_FILE");
+            return failure.with_hint("for a private CA, name its file with SSL_CERT_FILE");
         }
         failure
     }
@@ -325,7 +343,7 @@ enum Broken {
     OnTheWay(Failure),
 }
 
-fn method(method: Method) -> reqwest::Method {
+fn convert_method(method: Method) -> reqwest::Method {
     match method {
         Method::Get => reqwest::Method::GET,
         Method::Post => reqwest::Method::POST,
@@ -336,12 +354,12 @@ fn method(method: Method) -> reqwest::Method {
 }
 
 /// A URL for a message.
-fn shown(url: &Url) -> String {
+fn format_url(url: &Url) -> String {
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
 }
 
 /// Seconds since 1970: rate limits end at an instant of the real clock.
-fn now() -> u64 {
+fn read_clock() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map(|since| since.as_secs()).unwrap_or_default()
 }

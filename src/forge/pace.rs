@@ -4,7 +4,7 @@ use std::time::Duration;
 
 /// What an answer means for trying again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pace {
+pub(super) enum RetryPace {
     /// It is the answer.
     Settled,
     /// Not now: after so long, where the forge says it.
@@ -20,7 +20,12 @@ const SECONDARY: Duration = Duration::from_secs(60);
 ///
 /// Sources: GitHub, "Rate limits for the REST API" (403 or 429; `retry-after`, else `x-ratelimit-reset` where
 /// `x-ratelimit-remaining` is 0, else a minute); GitLab, "Rate limits" (429; `Retry-After`, `RateLimit-Reset`).
-pub(super) fn of<'a>(status: u16, header: impl Fn(&str) -> Option<&'a str>, body: &str, now: u64) -> Pace {
+pub(super) fn judge_pace<'a>(
+    status: u16,
+    header: impl Fn(&str) -> Option<&'a str>,
+    body: &str,
+    now: u64,
+) -> RetryPace {
     let number = |name: &str| header(name).and_then(|value| value.trim().parse::<u64>().ok());
     let asked = number("retry-after").map(Duration::from_secs);
     let spent = |name: &str| number(name) == Some(0);
@@ -32,13 +37,13 @@ pub(super) fn of<'a>(status: u16, header: impl Fn(&str) -> Option<&'a str>, body
     };
     let secondary = || body.to_ascii_lowercase().contains("rate limit").then_some(SECONDARY);
     match status {
-        429 => Pace::Refused(asked.or_else(reset).or_else(secondary)),
+        429 => RetryPace::Refused(asked.or_else(reset).or_else(secondary)),
         403 => match asked.or_else(reset).or_else(secondary) {
-            Some(wait) => Pace::Refused(Some(wait)),
-            None => Pace::Settled,
+            Some(wait) => RetryPace::Refused(Some(wait)),
+            None => RetryPace::Settled,
         },
-        408 | 500 | 502..=504 => Pace::Failed(asked),
-        _ => Pace::Settled,
+        408 | 500 | 502..=504 => RetryPace::Failed(asked),
+        _ => RetryPace::Settled,
     }
 }
 
@@ -47,18 +52,18 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
 
-    fn read(status: u16, headers: &[(&str, &str)], body: &str) -> Pace {
+    fn read(status: u16, headers: &[(&str, &str)], body: &str) -> RetryPace {
         let header = |name: &str| headers.iter().find(|(n, _)| *n == name).map(|(_, value)| *value);
-        of(status, header, body, 1_000)
+        judge_pace(status, header, body, 1_000)
     }
 
     #[test]
     fn limits_are_told_from_a_right_that_is_missing() {
-        let seconds = |n| Pace::Refused(Some(Duration::from_secs(n)));
-        assert_eq!(read(403, &[], "Resource not accessible by integration"), Pace::Settled);
+        let seconds = |n| RetryPace::Refused(Some(Duration::from_secs(n)));
+        assert_eq!(read(403, &[], "Resource not accessible by integration"), RetryPace::Settled);
         assert_eq!(
             read(403, &[("x-ratelimit-remaining", "4999"), ("x-ratelimit-reset", "2000")], ""),
-            Pace::Settled
+            RetryPace::Settled
         );
         assert_eq!(
             read(403, &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1030")], ""),
@@ -72,15 +77,15 @@ mod tests {
         assert_eq!(read(403, &[], "You have exceeded a secondary rate limit"), seconds(60));
         assert_eq!(read(429, &[("retry-after", "2")], ""), seconds(2));
         assert_eq!(read(429, &[("ratelimit-remaining", "0"), ("ratelimit-reset", "1009")], ""), seconds(10));
-        assert_eq!(read(429, &[("retry-after", "soon")], ""), Pace::Refused(None));
+        assert_eq!(read(429, &[("retry-after", "soon")], ""), RetryPace::Refused(None));
     }
 
     #[test]
     fn a_failing_forge_leaves_open_what_it_did() {
-        assert_eq!(read(502, &[], "<html>"), Pace::Failed(None));
-        assert_eq!(read(503, &[("retry-after", "1")], ""), Pace::Failed(Some(Duration::from_secs(1))));
+        assert_eq!(read(502, &[], "<html>"), RetryPace::Failed(None));
+        assert_eq!(read(503, &[("retry-after", "1")], ""), RetryPace::Failed(Some(Duration::from_secs(1))));
         for settled in [200, 201, 204, 301, 401, 404, 422, 501] {
-            assert_eq!(read(settled, &[("retry-after", "1")], ""), Pace::Settled, "{settled}");
+            assert_eq!(read(settled, &[("retry-after", "1")], ""), RetryPace::Settled, "{settled}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Which comments are ours. Pure.
 
-use crate::forge::api::Comment;
+use crate::forge::api::ForgeComment;
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 
@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 /// assert_ne!(marker("prod"), marker("test"));
 /// ```
 #[must_use]
-pub fn marker(identity: &str) -> String {
+pub fn format_marker(identity: &str) -> String {
     let hash = Sha256::digest(identity.as_bytes());
     let hex = hash.iter().take(8).fold(String::new(), |mut hex, byte| {
         let _ = write!(hex, "{byte:02x}");
@@ -32,7 +32,7 @@ pub(super) enum Own {
 }
 
 impl Own {
-    pub(super) fn wrote(self, comment: &Comment) -> bool {
+    pub(super) fn has_written(self, comment: &ForgeComment) -> bool {
         match self {
             Self::User(id) => comment.author.as_ref().is_some_and(|author| author.id == id),
             Self::Bot => comment.author.as_ref().is_some_and(|author| author.is_bot),
@@ -41,12 +41,12 @@ impl Own {
 }
 
 /// Whether a comment begins with the marker. A quote does not: it begins with `>`.
-pub(super) fn is_marked(comment: &Comment, marker: &str) -> bool {
+pub(super) fn is_marked(comment: &ForgeComment, marker: &str) -> bool {
     comment.body.trim_start().starts_with(marker)
 }
 
 /// Whether two texts are the same, but for what forges change on their own: line ends, and white space around.
-pub(super) fn same(found: &str, wanted: &str) -> bool {
+pub(super) fn is_same_text(found: &str, wanted: &str) -> bool {
     let lines = |text: &str| text.trim().replace("\r\n", "\n");
     lines(found) == lines(wanted)
 }
@@ -55,29 +55,29 @@ pub(super) fn same(found: &str, wanted: &str) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
-    use crate::forge::api::Author;
+    use crate::forge::api::CommentAuthor;
 
-    fn comment(id: i64, is_bot: bool, body: &str) -> Comment {
-        Comment { id: 1, body: body.into(), author: Some(Author { id, is_bot }), page: None }
+    fn comment(id: i64, is_bot: bool, body: &str) -> ForgeComment {
+        ForgeComment { id: 1, body: body.into(), author: Some(CommentAuthor { id, is_bot }), page: None }
     }
 
     #[test]
     fn a_quote_is_not_ours_and_nor_is_a_copy() {
-        let mark = marker("a");
+        let mark = format_marker("a");
         let ours = comment(7, true, &format!("{mark}\r\ntext"));
         let quote = comment(7, false, &format!("> {mark}\n> text\n\nwhat does it mean?"));
         let copy = comment(8, false, &format!("{mark}\ntext"));
         assert!(is_marked(&ours, &mark) && !is_marked(&quote, &mark) && is_marked(&copy, &mark));
-        assert!(!is_marked(&ours, &marker("b")));
-        assert!(Own::User(7).wrote(&ours) && !Own::User(7).wrote(&copy));
-        assert!(Own::Bot.wrote(&ours) && !Own::Bot.wrote(&copy));
-        let ghost = Comment { author: None, ..ours };
-        assert!(!Own::User(7).wrote(&ghost) && !Own::Bot.wrote(&ghost));
+        assert!(!is_marked(&ours, &format_marker("b")));
+        assert!(Own::User(7).has_written(&ours) && !Own::User(7).has_written(&copy));
+        assert!(Own::Bot.has_written(&ours) && !Own::Bot.has_written(&copy));
+        let ghost = ForgeComment { author: None, ..ours };
+        assert!(!Own::User(7).has_written(&ghost) && !Own::Bot.has_written(&ghost));
     }
 
     #[test]
     fn line_ends_are_no_change() {
-        assert!(same("a\r\nb", "a\nb\n"));
-        assert!(!same("a\nb", "a\n\nb"));
+        assert!(is_same_text("a\r\nb", "a\nb\n"));
+        assert!(!is_same_text("a\nb", "a\n\nb"));
     }
 }

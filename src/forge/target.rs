@@ -1,8 +1,8 @@
 //! Where a comment goes, by the variables that a CI run has. Pure.
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use crate::forge::Forge;
-use crate::git::{Environment, Secret};
+use crate::git::{Environment, SecretText};
 use serde::Deserialize;
 use std::fmt;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use url::{Host, Url};
 
 /// A pull (or merge) request, where its forge is asked, and what this run may show there.
 #[derive(Debug, Clone)]
-pub struct Target {
+pub struct CommentTarget {
     pub(super) forge: Forge,
     /// The API's root.
     pub(super) api: Url,
@@ -19,7 +19,7 @@ pub struct Target {
     pub(super) number: u64,
     /// The commit that this run is about, where it is known.
     pub(super) head: Option<String>,
-    pub(super) token: Option<Secret>,
+    pub(super) token: Option<SecretText>,
     /// Its token may be absent or read only by design: it comes from a fork, or Dependabot opened it.
     from_outside: bool,
 }
@@ -33,12 +33,12 @@ struct Event {
 #[derive(Debug, Deserialize)]
 struct Pull {
     number: Option<u64>,
-    head: Option<Side>,
-    base: Option<Side>,
+    head: Option<EventSide>,
+    base: Option<EventSide>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Side {
+struct EventSide {
     sha: Option<String>,
     repo: Option<Repo>,
 }
@@ -48,46 +48,53 @@ struct Repo {
     full_name: Option<String>,
 }
 
-impl Side {
+impl EventSide {
     fn repository(&self) -> Option<&str> {
         self.repo.as_ref()?.full_name.as_deref()
     }
 }
 
-impl Target {
+impl CommentTarget {
     /// Reads the variables; `event` is the file that `GITHUB_EVENT_PATH` names.
     ///
     /// # Errors
     /// See [`target`](crate::forge::target()).
-    pub(super) fn of(forge: Forge, environment: &Environment, event: Option<&[u8]>) -> Result<Self, Failure> {
+    pub(super) fn from_environment(
+        forge: Forge,
+        environment: &Environment,
+        event: Option<&[u8]>,
+    ) -> Result<Self, Failure> {
         let target = match forge {
-            Forge::Github | Forge::Gitea => Self::of_actions(forge, environment, event)?,
-            Forge::Gitlab => Self::of_gitlab(environment)?,
+            Forge::Github | Forge::Gitea => Self::from_actions(forge, environment, event)?,
+            Forge::Gitlab => Self::from_gitlab(environment)?,
         };
         match &target.token {
-            None if !target.from_outside => Err(Failure { kind: Kind::Usage, ..target.no_token() }),
+            None if !target.from_outside => {
+                Err(Failure { kind: FailureKind::Usage, ..target.make_token_failure() })
+            }
             Some(token) if token.0.bytes().any(|b| !b.is_ascii_graphic()) => {
                 let variable = forge.token_variable();
                 Err(Failure::new(
-                    Kind::Usage,
+                    FailureKind::Usage,
                     "token",
                     "it holds a space, a line end or a character that is no ASCII",
                 )
-                .of(variable)
-                .hint("store the token alone, on one line"))
+                .with_object(variable)
+                .with_hint("store the token alone, on one line"))
             }
             None | Some(_) => Ok(target),
         }
     }
 
-    fn of_actions(forge: Forge, environment: &Environment, event: Option<&[u8]>) -> Result<Self, Failure> {
+    fn from_actions(forge: Forge, environment: &Environment, event: Option<&[u8]>) -> Result<Self, Failure> {
         let asked = Asked { forge, environment };
         let event: Event = match event {
             None => Event::default(),
-            Some(bytes) => serde_json::from_slice(bytes)
-                .map_err(|e| asked.wrong("GITHUB_EVENT_PATH", &format!("the file is no event: {e}")))?,
+            Some(bytes) => serde_json::from_slice(bytes).map_err(|e| {
+                asked.make_value_failure("GITHUB_EVENT_PATH", &format!("the file is no event: {e}"))
+            })?,
         };
-        let repository = asked.wanted("GITHUB_REPOSITORY", "OWNER/NAME")?;
+        let repository = asked.require_variable("GITHUB_REPOSITORY", "OWNER/NAME")?;
         let project: Vec<String> = repository.split('/').map(str::to_owned).collect();
         let plain = |part: &String| {
             !part.is_empty()
@@ -95,30 +102,34 @@ impl Target {
                 && part.bytes().all(|b| b.is_ascii_alphanumeric() || b"._-".contains(&b))
         };
         if project.len() != 2 || !project.iter().all(plain) {
-            return Err(asked.wrong("GITHUB_REPOSITORY", "it is not OWNER/NAME"));
+            return Err(asked.make_value_failure("GITHUB_REPOSITORY", "it is not OWNER/NAME"));
         }
         let pull = event.pull_request.as_ref();
-        let of_ref = || environment.get("GITHUB_REF").and_then(number_of);
+        let of_ref = || environment.get("GITHUB_REF").and_then(parse_pull_number);
         let number = pull.and_then(|pull| pull.number).or_else(of_ref).ok_or_else(|| {
             let found = environment.get("GITHUB_REF").unwrap_or("not set");
             let cause = format!(
                 "this run is for no pull request: GITHUB_EVENT_PATH names none, and GITHUB_REF is {found}"
             );
-            asked.failure("no-pull-request", cause).hint("run it in a workflow that starts on: pull_request")
+            asked
+                .make_failure("no-pull-request", cause)
+                .with_hint("run it in a workflow that starts on: pull_request")
         })?;
         let api = match forge {
             Forge::Gitea => {
-                let mut api = asked.url("GITHUB_SERVER_URL", None)?;
+                let mut api = asked.read_url("GITHUB_SERVER_URL", None)?;
                 let path = format!("{}/api/v1", api.path().trim_end_matches('/'));
                 api.set_path(&path);
                 api
             }
-            Forge::Github | Forge::Gitlab => asked.url("GITHUB_API_URL", Some("https://api.github.com"))?,
+            Forge::Github | Forge::Gitlab => {
+                asked.read_url("GITHUB_API_URL", Some("https://api.github.com"))?
+            }
         };
         let head = pull.and_then(|pull| pull.head.as_ref());
         let base = pull.and_then(|pull| pull.base.as_ref());
         // A fork that is gone has no name any more.
-        let fork = head.is_some_and(|head| head.repository() != base.and_then(Side::repository));
+        let fork = head.is_some_and(|head| head.repository() != base.and_then(EventSide::repository));
         let dependabot = environment.get("GITHUB_ACTOR") == Some("dependabot[bot]");
         Ok(Self {
             forge,
@@ -126,27 +137,28 @@ impl Target {
             project,
             number,
             head: head.and_then(|head| head.sha.clone()),
-            token: asked.token(),
+            token: asked.read_token(),
             from_outside: fork || dependabot,
         })
     }
 
-    fn of_gitlab(environment: &Environment) -> Result<Self, Failure> {
+    fn from_gitlab(environment: &Environment) -> Result<Self, Failure> {
         let forge = Forge::Gitlab;
         let asked = Asked { forge, environment };
-        let number =
-            |name: &str, text: &str| text.parse::<u64>().map_err(|_| asked.wrong(name, "it is no number"));
-        let api = asked.url("CI_API_V4_URL", None)?;
+        let number = |name: &str, text: &str| {
+            text.parse::<u64>().map_err(|_| asked.make_value_failure(name, "it is no number"))
+        };
+        let api = asked.read_url("CI_API_V4_URL", None)?;
         // The project that it goes into; a pipeline of a fork runs in the fork's.
         let of_request = environment.get("CI_MERGE_REQUEST_PROJECT_ID");
         let (name, project) = match of_request {
             Some(project) => ("CI_MERGE_REQUEST_PROJECT_ID", project),
-            None => ("CI_PROJECT_ID", asked.wanted("CI_PROJECT_ID", "the project's number")?),
+            None => ("CI_PROJECT_ID", asked.require_variable("CI_PROJECT_ID", "the project's number")?),
         };
         let project = number(name, project)?;
         let iid = environment.get("CI_MERGE_REQUEST_IID").ok_or_else(|| {
             let cause = "this pipeline is for no merge request: CI_MERGE_REQUEST_IID is not set";
-            asked.failure("no-pull-request", cause.to_owned()).hint(
+            asked.make_failure("no-pull-request", cause.to_owned()).with_hint(
                 "let the job run in merge request pipelines: rules: [{if: $CI_PIPELINE_SOURCE == \"merge_request_event\"}]",
             )
         })?;
@@ -160,14 +172,14 @@ impl Target {
             number: iid,
             // A pipeline of merged results runs for a commit that is in no branch.
             head: head.or_else(|| environment.get("CI_COMMIT_SHA")).map(str::to_owned),
-            token: asked.token(),
+            token: asked.read_token(),
             from_outside: source.is_some_and(|source| source != project.to_string()),
         })
     }
 
     /// Whether its token may be absent or read only by design, so that no comment is no error.
     #[must_use]
-    pub fn from_outside(&self) -> bool {
+    pub fn is_from_outside(&self) -> bool {
         self.from_outside
     }
 
@@ -178,23 +190,23 @@ impl Target {
     }
 
     /// Something about this pull request, that went wrong at the forge.
-    pub(super) fn failure(&self, code: &'static str, cause: impl Into<String>) -> Failure {
-        Failure::new(Kind::Repository, code, cause).of(self.to_string())
+    pub(super) fn make_failure(&self, code: &'static str, cause: impl Into<String>) -> Failure {
+        Failure::new(FailureKind::Repository, code, cause).with_object(self.to_string())
     }
 
-    pub(super) fn no_token(&self) -> Failure {
+    pub(super) fn make_token_failure(&self) -> Failure {
         let variable = self.forge.token_variable();
         let failure =
-            self.failure("no-token", format!("{variable} is not set, so there is nobody to comment as"));
-        self.forge_hint(failure)
+            self.make_failure("no-token", format!("{variable} is not set, so there is nobody to comment as"));
+        self.add_token_hint(failure)
     }
 
     /// How a run gets a token that may comment.
-    pub(super) fn forge_hint(&self, failure: Failure) -> Failure {
+    pub(super) fn add_token_hint(&self, failure: Failure) -> Failure {
         if self.from_outside {
-            return failure.hint("a pull request from a fork (or Dependabot's) gets no token that may comment; the plan is in the log and in the step summary");
+            return failure.with_hint("a pull request from a fork (or Dependabot's) gets no token that may comment; the plan is in the log and in the step summary");
         }
-        failure.hint(match self.forge {
+        failure.with_hint(match self.forge {
             Forge::Github => "give the job permissions: {pull-requests: write} and the step env: {GITHUB_TOKEN: ${{ github.token }}}",
             Forge::Gitlab => "CI_JOB_TOKEN may not comment: make a project access token (role Reporter, scope api), masked and not protected, as the variable GITLAB_TOKEN",
             Forge::Gitea => "give a token with the scopes write:issue, read:repository and read:user, or the job's own: env: {GITEA_TOKEN: ${{ secrets.GITEA_TOKEN }}}",
@@ -204,7 +216,7 @@ impl Target {
 
 /// The pull request of `refs/pull/7/merge`, or of the branch that a merge queue tests it in,
 /// `refs/heads/gh-readonly-queue/main/pr-7-<commit>`.
-fn number_of(reference: &str) -> Option<u64> {
+fn parse_pull_number(reference: &str) -> Option<u64> {
     let text = match reference.strip_prefix("refs/pull/") {
         Some(rest) => rest.split('/').next()?,
         None => {
@@ -215,7 +227,7 @@ fn number_of(reference: &str) -> Option<u64> {
     text.parse().ok()
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for CommentTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let project = self.project.join("/");
         match self.forge {
@@ -232,33 +244,34 @@ struct Asked<'a> {
 }
 
 impl<'a> Asked<'a> {
-    fn failure(&self, code: &'static str, cause: String) -> Failure {
-        Failure::new(Kind::Usage, code, cause).of(format!("--comment {}", self.forge.name()))
+    fn make_failure(&self, code: &'static str, cause: String) -> Failure {
+        Failure::new(FailureKind::Usage, code, cause).with_object(format!("--comment {}", self.forge.name()))
     }
 
-    fn wrong(&self, name: &str, why: &str) -> Failure {
-        self.failure("ci-variable", format!("{name}: {why}"))
+    fn make_value_failure(&self, name: &str, why: &str) -> Failure {
+        self.make_failure("ci-variable", format!("{name}: {why}"))
     }
 
-    fn wanted(&self, name: &str, what: &str) -> Result<&'a str, Failure> {
+    fn require_variable(&self, name: &str, what: &str) -> Result<&'a str, Failure> {
         self.environment.get(name).ok_or_else(|| {
             let cause = format!("the variable {name} ({what}) is not set");
-            self.failure("ci-variable", cause).hint("CI sets it; --comment is for runs in CI")
+            self.make_failure("ci-variable", cause).with_hint("CI sets it; --comment is for runs in CI")
         })
     }
 
-    fn token(&self) -> Option<Secret> {
-        self.environment.get(self.forge.token_variable()).map(|token| Secret(token.to_owned()))
+    fn read_token(&self) -> Option<SecretText> {
+        self.environment.get(self.forge.token_variable()).map(|token| SecretText(token.to_owned()))
     }
 
     /// An address that a token may be sent to: HTTPS, or this machine.
-    fn url(&self, name: &str, default: Option<&str>) -> Result<Url, Failure> {
+    fn read_url(&self, name: &str, default: Option<&str>) -> Result<Url, Failure> {
         let text = match (self.environment.get(name), default) {
             (Some(text), _) => text,
             (None, Some(default)) => default,
-            (None, None) => self.wanted(name, "the forge's address")?,
+            (None, None) => self.require_variable(name, "the forge's address")?,
         };
-        let url = Url::parse(text).map_err(|e| self.wrong(name, &format!("it is no URL: {e}")))?;
+        let url =
+            Url::parse(text).map_err(|e| self.make_value_failure(name, &format!("it is no URL: {e}")))?;
         let here = match url.host() {
             Some(Host::Domain(name)) => name == "localhost",
             Some(Host::Ipv4(address)) => IpAddr::V4(address).is_loopback(),
@@ -266,14 +279,16 @@ impl<'a> Asked<'a> {
             None => false,
         };
         if !(url.scheme() == "https" && url.host().is_some() || url.scheme() == "http" && here) {
-            return Err(self.wrong(name, "a token is sent to an https:// address only"));
+            return Err(self.make_value_failure(name, "a token is sent to an https:// address only"));
         }
         if !url.username().is_empty()
             || url.password().is_some()
             || url.query().is_some()
             || url.fragment().is_some()
         {
-            return Err(self.wrong(name, "it must be an address alone, without a user or a query"));
+            return Err(
+                self.make_value_failure(name, "it must be an address alone, without a user or a query")
+            );
         }
         Ok(url)
     }
@@ -300,10 +315,10 @@ mod tests {
         base: &[(&str, &str)],
         more: &[(&str, &str)],
         event: Option<Value>,
-    ) -> Result<Target, Failure> {
+    ) -> Result<CommentTarget, Failure> {
         let pairs: Vec<_> = base.iter().chain(more).copied().collect();
         let event = event.map(|event| event.to_string());
-        Target::of(forge, &Environment::new(pairs), event.as_ref().map(String::as_bytes))
+        CommentTarget::from_environment(forge, &Environment::new(pairs), event.as_ref().map(String::as_bytes))
     }
 
     fn event(head: Value) -> Value {
@@ -318,7 +333,7 @@ mod tests {
         let target =
             of(Forge::Github, &GITHUB, &[], Some(event(json!({"full_name": "acme/gitops"})))).unwrap();
         assert_eq!((target.number, target.head.as_deref()), (8, Some("abc")));
-        assert!(!target.from_outside());
+        assert!(!target.is_from_outside());
         let gitea = [("GITHUB_SERVER_URL", "https://git.acme.example/gitea/"), ("GITEA_TOKEN", "t")];
         let target = of(Forge::Gitea, &GITHUB, &gitea, None).unwrap();
         assert_eq!(target.api.as_str(), "https://git.acme.example/gitea/api/v1");
@@ -326,12 +341,12 @@ mod tests {
 
     #[test]
     fn a_merge_queue_names_its_pull_request() {
-        assert_eq!(number_of("refs/heads/gh-readonly-queue/release/1.x/pr-12-0123abc"), Some(12));
-        assert_eq!(number_of("refs/pull/7/head"), Some(7));
+        assert_eq!(parse_pull_number("refs/heads/gh-readonly-queue/release/1.x/pr-12-0123abc"), Some(12));
+        assert_eq!(parse_pull_number("refs/pull/7/head"), Some(7));
         for other in
             ["refs/heads/pr-7-abc", "refs/heads/gh-readonly-queue/main/pr-x-1", "refs/pull//merge", "main"]
         {
-            assert_eq!(number_of(other), None, "{other}");
+            assert_eq!(parse_pull_number(other), None, "{other}");
         }
     }
 
@@ -347,7 +362,7 @@ mod tests {
         ];
         let target = of(Forge::Gitlab, &GITLAB, &fork, None).unwrap();
         assert_eq!(target.to_string(), "merge request !3 of project 9");
-        assert_eq!((target.head.as_deref(), target.from_outside()), (Some("beef"), true));
+        assert_eq!((target.head.as_deref(), target.is_from_outside()), (Some("beef"), true));
     }
 
     #[test]
@@ -355,13 +370,13 @@ mod tests {
         let without = &GITHUB[..1];
         for head in [json!({"full_name": "evil/gitops"}), Value::Null] {
             let target = of(Forge::Github, without, &[], Some(event(head))).unwrap();
-            assert!(target.from_outside() && target.token.is_none());
+            assert!(target.is_from_outside() && target.token.is_none());
         }
         let bot = [("GITHUB_ACTOR", "dependabot[bot]"), ("GITHUB_REF", "refs/pull/7/merge")];
-        assert!(of(Forge::Github, without, &bot, None).unwrap().from_outside());
+        assert!(of(Forge::Github, without, &bot, None).unwrap().is_from_outside());
         let own = event(json!({"full_name": "acme/gitops"}));
         let failure = of(Forge::Github, without, &[], Some(own)).unwrap_err();
-        assert_eq!((failure.kind, failure.code), (Kind::Usage, "no-token"));
+        assert_eq!((failure.kind, failure.code), (FailureKind::Usage, "no-token"));
         assert!(failure.cause.contains("GITHUB_TOKEN"), "{failure}");
     }
 
@@ -369,7 +384,7 @@ mod tests {
     fn what_is_missing_is_named() {
         let cause = |forge, base: &[(&str, &str)], event| {
             let failure = of(forge, base, &[], event).unwrap_err();
-            assert_eq!(failure.kind, Kind::Usage, "{failure}");
+            assert_eq!(failure.kind, FailureKind::Usage, "{failure}");
             failure.to_string()
         };
         assert!(cause(Forge::Github, &[], None).contains("GITHUB_REPOSITORY"));

@@ -1,10 +1,10 @@
 //! Moves a reference by compare-and-swap, wherever it is.
 
 use crate::error::Failure;
-use crate::git::open::Place;
-use crate::git::remote::{Advance, Step, fetched};
-use crate::git::swap::swap;
-use crate::git::{Repository, failure};
+use crate::git::open::RefPlace;
+use crate::git::remote::{Advance, PushStep, format_fetched_ref};
+use crate::git::swap::swap_reference;
+use crate::git::{Repository, make_failure};
 use git2::Oid;
 
 impl Repository {
@@ -13,46 +13,51 @@ impl Repository {
     ///
     /// # Errors
     /// The repository cannot be written, or a server cannot be reached or refuses us.
-    pub(crate) fn advance(
+    pub(crate) fn advance_reference(
         &self,
         reference: &str,
         new: Oid,
         expected: Option<Oid>,
         log: &str,
     ) -> Result<Advance, Failure> {
-        self.point(reference, new, expected, log, Step::Forward)
+        self.move_reference(reference, new, expected, log, PushStep::Forward)
     }
 
     /// The same for a branch of our own, whose commit `expected` may be left behind. Still nothing but
     /// `expected` is replaced.
-    pub(crate) fn replace(
+    pub(crate) fn replace_reference(
         &self,
         reference: &str,
         new: Oid,
         expected: Option<Oid>,
         log: &str,
     ) -> Result<Advance, Failure> {
-        self.point(reference, new, expected, log, Step::Anywhere)
+        self.move_reference(reference, new, expected, log, PushStep::Anywhere)
     }
 
-    fn point(
+    fn move_reference(
         &self,
         reference: &str,
         new: Oid,
         expected: Option<Oid>,
         log: &str,
-        step: Step,
+        step: PushStep,
     ) -> Result<Advance, Failure> {
-        let named = |f: Failure| if f.what.is_none() { f.of(format!("repository {}", self.name)) } else { f };
+        let named = |f: Failure| {
+            if f.what.is_none() { f.with_object(format!("repository {}", self.name)) } else { f }
+        };
         match &self.place {
-            Place::Here => {
-                let swapped = swap(&self.lock(), reference, expected, new, log).map_err(named)?;
+            RefPlace::Here => {
+                let swapped =
+                    swap_reference(&self.lock_git(), reference, expected, new, log).map_err(named)?;
                 Ok(if swapped { Advance::Done } else { Advance::Moved })
             }
-            Place::Guarded(remote) | Place::Server { remote, .. } => {
-                remote.push(&self.git, reference, new, expected, step).map_err(named)
+            RefPlace::Guarded(remote) | RefPlace::Server { remote, .. } => {
+                remote.push_reference(&self.git, reference, new, expected, step).map_err(named)
             }
-            Place::Elsewhere { upstream, .. } => upstream.point(reference, new, expected, log, step),
+            RefPlace::Elsewhere { upstream, .. } => {
+                upstream.move_reference(reference, new, expected, log, step)
+            }
         }
     }
 
@@ -60,18 +65,18 @@ impl Repository {
     ///
     /// # Errors
     /// The repository cannot be read.
-    pub(crate) fn merged(&self, commit: Oid, branch: &str) -> Result<bool, Failure> {
+    pub(crate) fn is_merged(&self, commit: Oid, branch: &str) -> Result<bool, Failure> {
         let reference = format!("refs/heads/{branch}");
         let mut kept = reference.clone();
-        if let Place::Server { remote, .. } = &self.place {
+        if let RefPlace::Server { remote, .. } = &self.place {
             // The whole history: seldom asked for, and nothing less can tell.
-            remote.deepen(&self.git, &reference)?;
-            kept = fetched(&reference);
+            remote.deepen_reference(&self.git, &reference)?;
+            kept = format_fetched_ref(&reference);
         }
-        let git = self.lock();
+        let git = self.lock_git();
         let compared = git
             .refname_to_id(&kept)
             .and_then(|head| Ok(head == commit || git.graph_descendant_of(head, commit)?));
-        compared.map_err(|e| failure("repository-unreadable", "cannot compare commits", &e))
+        compared.map_err(|e| make_failure("repository-unreadable", "cannot compare commits", &e))
     }
 }

@@ -17,7 +17,7 @@ pub struct Around {
 
 /// Looks around `folder`; `None` where there is no repository that may be read.
 #[must_use]
-pub fn around(folder: &Path, environment: &Environment) -> Option<Around> {
+pub fn find_around(folder: &Path, environment: &Environment) -> Option<Around> {
     let git = libgit2::open_around(folder, environment).ok()?;
     let head = git.find_reference("HEAD").ok();
     let target = head.as_ref().and_then(|head| head.symbolic_target().ok().flatten());

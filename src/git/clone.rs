@@ -1,16 +1,16 @@
 //! A repository on a server, kept in a private folder while the program runs; and the one that a checkout
 //! follows.
 
-use crate::error::{Failure, Kind};
-use crate::git::open::{Options, Place, Repository};
+use crate::error::{Failure, FailureKind};
+use crate::git::open::{RefPlace, Repository, RepositoryOptions};
 use crate::git::remote::Remote;
-use crate::git::{Config, failure, libgit2};
+use crate::git::{Config, libgit2, make_failure};
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex};
 
 /// The repository that a checkout follows.
-pub(crate) struct Upstream {
+pub(crate) struct GitUpstream {
     /// The remote's name, `origin`.
     pub remote: String,
     /// Where it is fetched from.
@@ -21,7 +21,7 @@ pub(crate) struct Upstream {
 
 /// What `git` follows: the remote of its branch, else `origin`, else its only remote. A bare repository
 /// follows nothing.
-pub(crate) fn upstream(git: &git2::Repository, config: &Config) -> Result<Option<Upstream>, Failure> {
+pub(crate) fn find_upstream(git: &git2::Repository, config: &Config) -> Result<Option<GitUpstream>, Failure> {
     if git.is_bare() {
         return Ok(None);
     }
@@ -37,7 +37,7 @@ pub(crate) fn upstream(git: &git2::Repository, config: &Config) -> Result<Option
         None if url("origin").is_some() => Some("origin".to_owned()),
         None => {
             let names: Vec<&str> =
-                config.below("remote.").filter_map(|(k, _)| k.strip_suffix(".url")).collect();
+                config.list_below("remote.").filter_map(|(k, _)| k.strip_suffix(".url")).collect();
             match names.as_slice() {
                 [only] => Some((*only).to_owned()),
                 [] | [_, ..] => None,
@@ -47,48 +47,48 @@ pub(crate) fn upstream(git: &git2::Repository, config: &Config) -> Result<Option
     let Some(remote) = remote else { return Ok(None) };
     let Some(url) = url(&remote) else {
         return Err(Failure::new(
-            Kind::Repository,
+            FailureKind::Repository,
             "remote-absent",
             format!("its branch follows the remote {remote:?}, which has no URL"),
         )
-        .of(format!("repository {}", git.path().display())));
+        .with_object(format!("repository {}", git.path().display())));
     };
     let push = config.get(&format!("remote.{remote}.pushurl")).filter(|u| !u.is_empty()).map(str::to_owned);
-    Ok(Some(Upstream { url: url.to_owned(), push, remote }))
+    Ok(Some(GitUpstream { url: url.to_owned(), push, remote }))
 }
 
 /// A server's repository that shares nothing with one here: fetched one commit deep.
-pub(crate) fn apart(
+pub(crate) fn clone_apart(
     url: &str,
     push: Option<&str>,
     config: Option<Config>,
-    options: Options,
+    options: RepositoryOptions,
 ) -> Result<Repository, Failure> {
-    let (folder, git) = empty(&options)?;
+    let (folder, git) = create_empty_repository(&options)?;
     let config = match config {
         Some(config) => config,
-        None => Config::of(&git, &options.environment)
-            .map_err(|e| failure("git-config", "cannot read git's configuration", &e))?,
+        None => Config::from_repository(&git, &options.environment)
+            .map_err(|e| make_failure("git-config", "cannot read git's configuration", &e))?,
     };
     let remote = Remote::new(url, push, &config, &options, options.working.clone())?;
-    Ok(joined(remote, 1, folder, git, config))
+    Ok(build_repository(remote, 1, folder, git, config))
 }
 
 /// A server's repository that a checkout follows: what the checkout has already is not fetched again.
-pub(crate) fn server(
+pub(crate) fn clone_server(
     url: &str,
     push: Option<&str>,
     checkout: &git2::Repository,
     config: &Config,
-    mut options: Options,
+    mut options: RepositoryOptions,
 ) -> Result<Repository, Failure> {
     options.working = checkout.workdir().map(Path::to_path_buf);
     // A partial clone lacks objects, and the server would leave them out as ours.
     let partial = is_partial(config);
     let head = checkout.head().and_then(|h| h.peel_to_commit()).ok().filter(|_| !partial);
-    let Some(head) = head else { return apart(url, push, Some(config.clone()), options) };
-    let (folder, git) = empty(&options)?;
-    let unwritten = |e: std::io::Error| temporary(folder.path(), &e.to_string());
+    let Some(head) = head else { return clone_apart(url, push, Some(config.clone()), options) };
+    let (folder, git) = create_empty_repository(&options)?;
+    let unwritten = |e: std::io::Error| make_temporary_failure(folder.path(), &e.to_string());
     let objects = checkout.commondir().join("objects");
     std::fs::write(git.path().join("objects/info/alternates"), format!("{}\n", objects.display()))
         .map_err(unwritten)?;
@@ -98,23 +98,23 @@ pub(crate) fn server(
     }
     let path = git.path().to_path_buf();
     drop(git);
-    let again = |e: git2::Error| temporary(folder.path(), e.message());
+    let again = |e: git2::Error| make_temporary_failure(folder.path(), e.message());
     let git = libgit2::open_named(&path, &options.environment).map_err(again)?;
     // So that the server learns what we have.
     git.reference("refs/checkout/head", head.id(), true, "checkout").map_err(again)?;
     let remote = Remote::new(url, push, config, &options, options.working.clone())?;
-    Ok(joined(remote, 0, folder, git, config.clone()))
+    Ok(build_repository(remote, 0, folder, git, config.clone()))
 }
 
 /// Whether the configuration is that of a partial clone.
 pub(crate) fn is_partial(config: &Config) -> bool {
     config.get("extensions.partialclone").is_some()
         || config
-            .below("remote.")
+            .list_below("remote.")
             .any(|(key, _)| key.ends_with(".promisor") || key.ends_with(".partialclonefilter"))
 }
 
-fn joined(
+fn build_repository(
     remote: Remote,
     depth: i32,
     folder: tempfile::TempDir,
@@ -125,15 +125,17 @@ fn joined(
         name: remote.name.clone(),
         git: Arc::new(Mutex::new(git)),
         config,
-        place: Place::Server { remote, depth, read: AtomicBool::new(false), _folder: folder },
+        place: RefPlace::Server { remote, depth, read: AtomicBool::new(false), _folder: folder },
         notes: Mutex::default(),
     }
 }
 
 /// An empty bare repository in the folder for temporary files.
-fn empty(options: &Options) -> Result<(tempfile::TempDir, git2::Repository), Failure> {
-    let base = options.environment.path("TMPDIR").unwrap_or_else(std::env::temp_dir);
-    let temporary = |why: &str| temporary(&base, why);
+fn create_empty_repository(
+    options: &RepositoryOptions,
+) -> Result<(tempfile::TempDir, git2::Repository), Failure> {
+    let base = options.environment.get_path("TMPDIR").unwrap_or_else(std::env::temp_dir);
+    let temporary = |why: &str| make_temporary_failure(&base, why);
     let folder = tempfile::Builder::new()
         .prefix("expedite-")
         .tempdir_in(&base)
@@ -145,11 +147,11 @@ fn empty(options: &Options) -> Result<(tempfile::TempDir, git2::Repository), Fai
     Ok((folder, git))
 }
 
-fn temporary(folder: &Path, why: &str) -> Failure {
+fn make_temporary_failure(folder: &Path, why: &str) -> Failure {
     Failure::new(
-        Kind::Repository,
+        FailureKind::Repository,
         "temporary-folder",
         format!("cannot prepare a temporary repository in {}: {why}", folder.display()),
     )
-    .hint("TMPDIR must name a folder that can be written, with room for one commit of the repository")
+    .with_hint("TMPDIR must name a folder that can be written, with room for one commit of the repository")
 }

@@ -14,7 +14,10 @@ impl Config {
     ///
     /// # Errors
     /// The configuration could not be read.
-    pub fn of(repository: &git2::Repository, environment: &Environment) -> Result<Self, git2::Error> {
+    pub fn from_repository(
+        repository: &git2::Repository,
+        environment: &Environment,
+    ) -> Result<Self, git2::Error> {
         let mut found = Vec::new();
         let config = repository.config()?.snapshot()?;
         config.entries(None)?.for_each(|entry| {
@@ -26,7 +29,9 @@ impl Config {
         })?;
         found.sort_by_key(|(level, _, _)| *level);
         let mut all: Vec<_> = found.into_iter().map(|(_, name, value)| (name, value)).collect();
-        all.extend(environment.git_config().into_iter().map(|(name, value)| (lower(&name), value)));
+        all.extend(
+            environment.collect_git_config().into_iter().map(|(name, value)| (lowercase_key(&name), value)),
+        );
         Ok(Self(all))
     }
 
@@ -46,14 +51,14 @@ impl Config {
     /// git matches them (git-config, `http.<url>.*`): a value for a less specific URL after one for a
     /// more specific one does not count.
     #[must_use]
-    pub fn all_for(&self, section: &str, url: &Url, name: &str) -> Vec<&str> {
+    pub fn collect_url_values(&self, section: &str, url: &Url, name: &str) -> Vec<&str> {
         let mut best = 0;
         let mut values = Vec::new();
         for (key, value) in &self.0 {
-            let Some(pattern) = between(key, section, name) else { continue };
+            let Some(pattern) = find_subsection(key, section, name) else { continue };
             let rank = match pattern {
                 None => Some(0),
-                Some(pattern) => rank(pattern, url),
+                Some(pattern) => rank_pattern(pattern, url),
             };
             if let Some(rank) = rank
                 && rank >= best
@@ -65,19 +70,19 @@ impl Config {
         values
     }
 
-    /// The value that [`Config::all_for`] ends with; an empty one is a value.
+    /// The value that [`Config::collect_url_values`] ends with; an empty one is a value.
     #[must_use]
-    pub fn for_url(&self, section: &str, url: &Url, name: &str) -> Option<&str> {
-        self.all_for(section, url, name).last().copied()
+    pub fn find_url_value(&self, section: &str, url: &Url, name: &str) -> Option<&str> {
+        self.collect_url_values(section, url, name).last().copied()
     }
 
     /// `text` with the longest matching `url.<base>.insteadOf` (or `pushInsteadOf` where `push`) applied.
     #[must_use]
-    pub fn instead_of(&self, text: &str, push: bool) -> String {
+    pub fn rewrite_url(&self, text: &str, push: bool) -> String {
         let longest = |name: &str| {
             self.0
                 .iter()
-                .filter_map(|(key, value)| Some((between(key, "url", name)??, value)))
+                .filter_map(|(key, value)| Some((find_subsection(key, "url", name)??, value)))
                 .filter(|(_, value)| !value.is_empty() && text.starts_with(value.as_str()))
                 .max_by_key(|(_, value)| value.len())
         };
@@ -93,7 +98,7 @@ impl Config {
     }
 
     /// Every value whose key begins with `prefix`, as rest of the key and value.
-    pub fn below<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
+    pub fn list_below<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a str)> {
         self.0.iter().filter_map(move |(key, value)| Some((key.strip_prefix(prefix)?, value.as_str())))
     }
 }
@@ -106,7 +111,7 @@ impl std::fmt::Debug for Config {
 }
 
 /// Section and name in lower case, the part between them as it is.
-fn lower(key: &str) -> String {
+fn lowercase_key(key: &str) -> String {
     match (key.find('.'), key.rfind('.')) {
         (Some(first), Some(last)) if first < last => {
             format!(
@@ -122,7 +127,7 @@ fn lower(key: &str) -> String {
 
 /// The part of `key` between `section.` and `.name`: `None` if it is another key, `Some(None)` if there
 /// is nothing between.
-fn between<'a>(key: &'a str, section: &str, name: &str) -> Option<Option<&'a str>> {
+fn find_subsection<'a>(key: &'a str, section: &str, name: &str) -> Option<Option<&'a str>> {
     let rest = key.strip_prefix(section)?.strip_prefix('.')?;
     if rest == name {
         return Some(None);
@@ -131,7 +136,7 @@ fn between<'a>(key: &'a str, section: &str, name: &str) -> Option<Option<&'a str
 }
 
 /// How well `pattern` fits `url`; `None` if it does not.
-fn rank(pattern: &str, url: &Url) -> Option<usize> {
+fn rank_pattern(pattern: &str, url: &Url) -> Option<usize> {
     // A host may hold `*` for one whole label, which is no valid host of a URL elsewhere.
     let wild = pattern.replace('*', "expedite-any-label");
     let parsed = Url::parse(&wild).ok()?;
@@ -162,7 +167,7 @@ mod tests {
     use super::*;
 
     fn config(pairs: &[(&str, &str)]) -> Config {
-        Config(pairs.iter().map(|(k, v)| (lower(k), (*v).to_owned())).collect())
+        Config(pairs.iter().map(|(k, v)| (lowercase_key(k), (*v).to_owned())).collect())
     }
 
     #[test]
@@ -177,17 +182,17 @@ mod tests {
             ("http.https://git.example:8443/.proxy", "q"),
         ]);
         let url = Url::parse("https://git.example/team/gitops.git").unwrap();
-        assert_eq!(c.all_for("http", &url, "extraheader"), ["a: 1", "b: 2", "c: 3"]);
-        assert_eq!(c.for_url("http", &url, "proxy"), Some("p"));
+        assert_eq!(c.collect_url_values("http", &url, "extraheader"), ["a: 1", "b: 2", "c: 3"]);
+        assert_eq!(c.find_url_value("http", &url, "proxy"), Some("p"));
         let teams = Url::parse("https://git.example/teams/x").unwrap();
         assert_eq!(
-            c.all_for("http", &teams, "extraheader"),
+            c.collect_url_values("http", &teams, "extraheader"),
             ["a: 1", "b: 2", "late: less specific"],
             "team is not a part of teams"
         );
         let port = Url::parse("https://git.example:8443/x").unwrap();
-        assert_eq!(c.for_url("http", &port, "proxy"), Some("q"));
-        assert_eq!(c.all_for("http", &port, "extraheader"), ["a: 1"]);
+        assert_eq!(c.find_url_value("http", &port, "proxy"), Some("q"));
+        assert_eq!(c.collect_url_values("http", &port, "extraheader"), ["a: 1"]);
     }
 
     #[test]
@@ -197,10 +202,10 @@ mod tests {
             ("url.ssh://git@git.example/.insteadof", "gh:team/"),
             ("url.ssh://push.example/.pushInsteadOf", "gh:"),
         ]);
-        assert_eq!(c.instead_of("gh:a/b", false), "https://git.example/a/b");
-        assert_eq!(c.instead_of("gh:team/b", false), "ssh://git@git.example/b");
-        assert_eq!(c.instead_of("gh:a/b", true), "ssh://push.example/a/b");
-        assert_eq!(c.instead_of("https://x/a", true), "https://x/a");
+        assert_eq!(c.rewrite_url("gh:a/b", false), "https://git.example/a/b");
+        assert_eq!(c.rewrite_url("gh:team/b", false), "ssh://git@git.example/b");
+        assert_eq!(c.rewrite_url("gh:a/b", true), "ssh://push.example/a/b");
+        assert_eq!(c.rewrite_url("https://x/a", true), "https://x/a");
     }
 
     #[test]
@@ -221,9 +226,9 @@ mod tests {
             ("GIT_CONFIG_KEY_0", "HTTP.proxy"),
             ("GIT_CONFIG_VALUE_0", "socks5://p"),
         ]);
-        let config = Config::of(&git, &environment).unwrap();
+        let config = Config::from_repository(&git, &environment).unwrap();
         let url = Url::parse("https://h/x").unwrap();
-        assert_eq!(config.all_for("http", &url, "extraheader"), ["AUTHORIZATION: basic s3cret"]);
+        assert_eq!(config.collect_url_values("http", &url, "extraheader"), ["AUTHORIZATION: basic s3cret"]);
         assert_eq!(config.get("http.proxy"), Some("socks5://p"));
         assert!(!config.is_true("core.bare"));
         assert!(!format!("{config:?}").contains("s3cret"));

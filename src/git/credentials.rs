@@ -5,9 +5,9 @@
 //! names); user and password of the URL; the header that `http.<url>.extraheader` holds, as
 //! actions/checkout leaves it; nothing; and when the server then asks, git's credential helpers.
 
-use crate::error::{Failure, Kind};
-use crate::git::{Config, Environment, Secret};
-use crate::program::{self, Bounds, Fault};
+use crate::error::{Failure, FailureKind};
+use crate::git::{Config, Environment, SecretText};
+use crate::program::{self, Bounds, ProgramFault};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
 use std::collections::BTreeMap;
@@ -19,23 +19,23 @@ use url::Url;
 /// The value of an `Authorization` header, and what to call it in a message.
 #[derive(Debug, Clone)]
 pub(crate) struct Authorization {
-    pub value: Secret,
+    pub value: SecretText,
     pub source: String,
     /// Nothing is tried after it: a person gave it explicitly, or a helper did.
     last: bool,
     /// Came from a helper, which is to hear whether it worked.
-    helped: Option<Answer>,
+    helped: Option<GitHelperAnswer>,
 }
 
 impl Authorization {
     /// The same, with nobody left to tell that it worked.
-    pub fn told(self) -> Self {
+    pub fn forget_helper(self) -> Self {
         Self { helped: None, ..self }
     }
 }
 
 /// What a helper answered, by attribute.
-type Answer = BTreeMap<String, Secret>;
+type GitHelperAnswer = BTreeMap<String, SecretText>;
 
 /// How far a helper may go.
 const HELPER: Bounds = Bounds { time: Duration::from_secs(30), output: 64 << 10 };
@@ -46,7 +46,7 @@ pub(crate) struct Credentials {
     url: Url,
     first: Option<Authorization>,
     /// Other headers that the configuration wants sent.
-    pub headers: Vec<(String, Secret)>,
+    pub headers: Vec<(String, SecretText)>,
     config: Config,
     environment: Environment,
     folder: Option<PathBuf>,
@@ -54,20 +54,20 @@ pub(crate) struct Credentials {
 
 impl Credentials {
     /// Collects what is known without asking anybody. `folder` is where helpers run.
-    pub fn collect(
+    pub fn collect_known(
         url: &Url,
         config: &Config,
         environment: &Environment,
         folder: Option<PathBuf>,
     ) -> Result<Self, Failure> {
-        let mut headers: Vec<(String, Secret)> = Vec::new();
-        for line in config.all_for("http", url, "extraheader") {
+        let mut headers: Vec<(String, SecretText)> = Vec::new();
+        for line in config.collect_url_values("http", url, "extraheader") {
             match line.split_once(':') {
                 // An empty value empties the list.
                 None if line.trim().is_empty() => headers.clear(),
                 None => {}
                 Some((name, value)) => {
-                    headers.push((name.trim().to_ascii_lowercase(), Secret(value.trim().to_owned())));
+                    headers.push((name.trim().to_ascii_lowercase(), SecretText(value.trim().to_owned())));
                 }
             }
         }
@@ -79,7 +79,7 @@ impl Credentials {
             last: false,
             helped: None,
         });
-        let first = token(url, environment)?.or_else(|| userinfo(url)).or(header);
+        let first = read_token(url, environment)?.or_else(|| parse_userinfo(url)).or(header);
         let mut url = url.clone();
         // Neither can fail: the URL has a host.
         let _ = url.set_password(None);
@@ -93,17 +93,17 @@ impl Credentials {
 
     /// What to try after the server refused `tried`: helpers, unless a person gave us something
     /// explicitly.
-    pub fn next(&self, tried: Option<&Authorization>) -> Result<Option<Authorization>, Failure> {
+    pub fn choose_next(&self, tried: Option<&Authorization>) -> Result<Option<Authorization>, Failure> {
         if tried.is_some_and(|t| t.last) {
             return Ok(None);
         }
-        let Some(answer) = self.ask()? else { return Ok(None) };
+        let Some(answer) = self.ask_helpers()? else { return Ok(None) };
         let (Some(user), Some(password)) = (answer.get("username"), answer.get("password")) else {
             return Ok(None);
         };
         let value = match answer.get("authtype").zip(answer.get("credential")) {
-            Some((kind, credential)) => Secret(format!("{} {}", kind.0, credential.0)),
-            None => basic(&user.0, &password.0),
+            Some((kind, credential)) => SecretText(format!("{} {}", kind.0, credential.0)),
+            None => format_basic(&user.0, &password.0),
         };
         Ok(Some(Authorization {
             value,
@@ -114,49 +114,49 @@ impl Credentials {
     }
 
     /// Tells helpers whether what they gave worked, as git does.
-    pub fn tell(&self, used: &Authorization, worked: bool) {
+    pub fn tell_helpers(&self, used: &Authorization, worked: bool) {
         let Some(answer) = &used.helped else { return };
         let mut said = String::new();
         for (name, value) in answer {
             said.push_str(&format!("{name}={}\n", value.0));
         }
         // A helper that cannot remember is no reason to fail.
-        let _ = self.git(if worked { "approve" } else { "reject" }, &said);
+        let _ = self.run_git(if worked { "approve" } else { "reject" }, &said);
     }
 
     /// Asks `git credential fill`, or, where there is no git program, the helpers themselves.
-    fn ask(&self) -> Result<Option<Answer>, Failure> {
-        let question = self.question();
-        match self.git("fill", &question) {
-            Ok(answer) => Ok(answer.map(|a| parse(&a))),
-            Err(failure) if failure.code == "program-absent" => self.helpers(&question),
+    fn ask_helpers(&self) -> Result<Option<GitHelperAnswer>, Failure> {
+        let question = self.format_question();
+        match self.run_git("fill", &question) {
+            Ok(answer) => Ok(answer.map(|a| parse_answer(&a))),
+            Err(failure) if failure.code == "program-absent" => self.run_helpers(&question),
             Err(failure) => Err(failure),
         }
     }
 
-    fn question(&self) -> String {
+    fn format_question(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();
         let port = self.url.port().map(|p| format!(":{p}")).unwrap_or_default();
         let mut said = format!("protocol={}\nhost={host}{port}\n", self.url.scheme());
-        if self.config.for_url("credential", &self.url, "usehttppath") == Some("true") {
+        if self.config.find_url_value("credential", &self.url, "usehttppath") == Some("true") {
             said.push_str(&format!("path={}\n", self.url.path().trim_start_matches('/')));
         }
         if !self.url.username().is_empty() {
-            said.push_str(&format!("username={}\n", decoded(self.url.username())));
+            said.push_str(&format!("username={}\n", decode_percent(self.url.username())));
         }
         said
     }
 
-    fn git(&self, verb: &str, said: &str) -> Result<Option<String>, Failure> {
+    fn run_git(&self, verb: &str, said: &str) -> Result<Option<String>, Failure> {
         let mut command = Command::new("git");
         command.args(["credential", verb]);
-        self.run(command, "git credential", said)
+        self.run_program(command, "git credential", said)
     }
 
     /// The configured helpers in their order, the first that answers.
-    fn helpers(&self, question: &str) -> Result<Option<Answer>, Failure> {
+    fn run_helpers(&self, question: &str) -> Result<Option<GitHelperAnswer>, Failure> {
         let mut helpers = Vec::new();
-        for helper in self.config.all_for("credential", &self.url, "helper") {
+        for helper in self.config.collect_url_values("credential", &self.url, "helper") {
             if helper.is_empty() { helpers.clear() } else { helpers.push(helper) }
         }
         for helper in helpers {
@@ -167,8 +167,10 @@ impl Credentials {
             };
             let mut command = Command::new("sh");
             command.args(["-c", &line]);
-            let answer =
-                self.run(command, "credential helper", question)?.map(|a| parse(&a)).unwrap_or_default();
+            let answer = self
+                .run_program(command, "credential helper", question)?
+                .map(|a| parse_answer(&a))
+                .unwrap_or_default();
             if answer.contains_key("password") {
                 return Ok(Some(answer));
             }
@@ -178,8 +180,9 @@ impl Credentials {
 
     /// Runs a program with `said` as its input; `None` when it ends with an error, as it does when there
     /// is nothing to answer.
-    fn run(&self, mut command: Command, name: &str, said: &str) -> Result<Option<String>, Failure> {
-        let failed = |code, why: String| Failure::new(Kind::Repository, code, why).of(name.to_owned());
+    fn run_program(&self, mut command: Command, name: &str, said: &str) -> Result<Option<String>, Failure> {
+        let failed =
+            |code, why: String| Failure::new(FailureKind::Repository, code, why).with_object(name.to_owned());
         command.env_clear().envs(self.environment.iter());
         // Nobody sits there to answer.
         command.envs([("GIT_TERMINAL_PROMPT", "0"), ("GCM_INTERACTIVE", "never")]).env_remove("SSH_ASKPASS");
@@ -188,31 +191,31 @@ impl Credentials {
             command.current_dir(folder);
         }
         command.stderr(Stdio::null());
-        match program::run(command, said.as_bytes(), HELPER) {
+        match program::run_program(command, said.as_bytes(), HELPER) {
             Ok(ended) if ended.status.success() => {
                 Ok(Some(String::from_utf8_lossy(&ended.output).into_owned()))
             }
             Ok(_) => Ok(None),
-            Err(fault @ Fault::Absent) => Err(failed("program-absent", fault.to_string())),
+            Err(fault @ ProgramFault::Absent) => Err(failed("program-absent", fault.to_string())),
             Err(fault) => Err(failed("credential-helper", fault.to_string())),
         }
     }
 }
 
-fn parse(answer: &str) -> Answer {
+fn parse_answer(answer: &str) -> GitHelperAnswer {
     answer
         .lines()
         .filter_map(|line| line.split_once('='))
-        .map(|(name, value)| (name.to_owned(), Secret(value.to_owned())))
+        .map(|(name, value)| (name.to_owned(), SecretText(value.to_owned())))
         .collect()
 }
 
-fn basic(user: &str, password: &str) -> Secret {
-    Secret(format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}"))))
+fn format_basic(user: &str, password: &str) -> SecretText {
+    SecretText(format!("Basic {}", BASE64_STANDARD.encode(format!("{user}:{password}"))))
 }
 
 /// A part of a URL without its `%xx`.
-pub(crate) fn decoded(text: &str) -> String {
+pub(crate) fn decode_percent(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();
     while let [first, after @ ..] = rest {
@@ -231,21 +234,23 @@ pub(crate) fn decoded(text: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn userinfo(url: &Url) -> Option<Authorization> {
+fn parse_userinfo(url: &Url) -> Option<Authorization> {
     let password = url.password()?;
-    let value = basic(&decoded(url.username()), &decoded(password));
+    let value = format_basic(&decode_percent(url.username()), &decode_percent(password));
     Some(Authorization { value, source: "user and password of the URL".to_owned(), last: true, helped: None })
 }
 
 /// The token that was given to us, from the variable or from the file that a variable names. White space
 /// around it goes; a line end inside is an error that does not show it.
-fn token(url: &Url, environment: &Environment) -> Result<Option<Authorization>, Failure> {
+fn read_token(url: &Url, environment: &Environment) -> Result<Option<Authorization>, Failure> {
     const VARIABLE: &str = "EXPEDITE_GIT_TOKEN";
     const FILE: &str = "EXPEDITE_GIT_TOKEN_FILE";
     let (source, text) = if let Some(text) = environment.get(VARIABLE) {
         (VARIABLE.to_owned(), text.to_owned())
-    } else if let Some(file) = environment.path(FILE) {
-        let wrong = |why: String| Failure::input("git-token", why).of(format!("{FILE} {}", file.display()));
+    } else if let Some(file) = environment.get_path(FILE) {
+        let wrong = |why: String| {
+            Failure::new_input("git-token", why).with_object(format!("{FILE} {}", file.display()))
+        };
         let text = std::fs::read_to_string(&file).map_err(|e| wrong(format!("cannot read it: {e}")))?;
         if text.trim().is_empty() {
             return Err(wrong("the file is empty".to_owned()));
@@ -255,15 +260,16 @@ fn token(url: &Url, environment: &Environment) -> Result<Option<Authorization>, 
         return Ok(None);
     };
     if text.chars().any(|c| c.is_control() || c == ' ') {
-        return Err(Failure::input(
+        return Err(Failure::new_input(
             "git-token",
             "the token holds a line end, a space or a control character",
         )
-        .of(source)
-        .hint("store the token alone, on one line"));
+        .with_object(source)
+        .with_hint("store the token alone, on one line"));
     }
-    let user = if url.username().is_empty() { "x-access-token".to_owned() } else { decoded(url.username()) };
-    Ok(Some(Authorization { value: basic(&user, &text), source, last: true, helped: None }))
+    let user =
+        if url.username().is_empty() { "x-access-token".to_owned() } else { decode_percent(url.username()) };
+    Ok(Some(Authorization { value: format_basic(&user, &text), source, last: true, helped: None }))
 }
 
 #[cfg(test)]
@@ -272,10 +278,10 @@ mod tests {
     use super::*;
 
     fn collect(url: &str, environment: &Environment) -> Result<Credentials, Failure> {
-        Credentials::collect(&Url::parse(url).unwrap(), &Config::default(), environment, None)
+        Credentials::collect_known(&Url::parse(url).unwrap(), &Config::default(), environment, None)
     }
 
-    fn plain(value: &Secret) -> String {
+    fn plain(value: &SecretText) -> String {
         let bytes = BASE64_STANDARD.decode(value.0.strip_prefix("Basic ").unwrap()).unwrap();
         String::from_utf8(bytes).unwrap()
     }

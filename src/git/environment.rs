@@ -26,20 +26,20 @@ impl Environment {
 
     /// The value of `name` as a path; `None` when unset or empty.
     #[must_use]
-    pub fn path(&self, name: &str) -> Option<PathBuf> {
+    pub fn get_path(&self, name: &str) -> Option<PathBuf> {
         self.0.get(OsStr::new(name)).filter(|v| !v.is_empty()).map(PathBuf::from)
     }
 
     /// The home folder, where there is one.
     #[must_use]
-    pub fn home(&self) -> Option<PathBuf> {
-        self.path("HOME")
+    pub fn find_home(&self) -> Option<PathBuf> {
+        self.get_path("HOME")
     }
 
     /// `~/x` resolved against the home folder; other paths as they are.
     #[must_use]
-    pub fn expand(&self, path: &str) -> PathBuf {
-        match (path.strip_prefix("~/"), self.home()) {
+    pub fn expand_path(&self, path: &str) -> PathBuf {
+        match (path.strip_prefix("~/"), self.find_home()) {
             (Some(rest), Some(home)) => home.join(rest),
             _ => Path::new(path).to_path_buf(),
         }
@@ -66,7 +66,7 @@ impl Environment {
     /// Configuration given by `GIT_CONFIG_COUNT`, `GIT_CONFIG_KEY_<n>` and `GIT_CONFIG_VALUE_<n>`
     /// (git-config, "Environment"), in order. libgit2 does not read these.
     #[must_use]
-    pub fn git_config(&self) -> Vec<(String, String)> {
+    pub fn collect_git_config(&self) -> Vec<(String, String)> {
         let count: usize = self.get("GIT_CONFIG_COUNT").and_then(|n| n.parse().ok()).unwrap_or(0);
         (0..count.min(1000))
             .filter_map(|n| {
@@ -107,6 +107,6 @@ mod tests {
             ("GIT_CONFIG_VALUE_1", ""),
         ]);
         let want = [("safe.directory", "*"), ("user.name", "")].map(|(k, v)| (k.to_owned(), v.to_owned()));
-        assert_eq!(env.git_config(), want);
+        assert_eq!(env.collect_git_config(), want);
     }
 }

@@ -1,10 +1,10 @@
 //! The history of a branch along its first parents: which commits there are, and what each changed below
 //! some folders. Cost follows what changed: a folder with the same object id is not looked into.
 
-use crate::error::{Failure, Kind};
-use crate::git::open::Place;
-use crate::git::remote::fetched;
-use crate::git::{Repository, Snapshot, failure};
+use crate::error::{Failure, FailureKind};
+use crate::git::open::RefPlace;
+use crate::git::remote::format_fetched_ref;
+use crate::git::{Repository, Snapshot, make_failure};
 use git2::{ObjectType, Oid, Sort};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -37,53 +37,55 @@ impl Repository {
     /// # Errors
     /// The range names nothing, the clone is too shallow for it (with the command that mends that), or the
     /// repository cannot be read.
-    pub fn history(&self, branch: &str, range: Option<&str>) -> Result<History, Failure> {
-        let named = |f: Failure| if f.what.is_none() { f.of(format!("repository {}", self.name)) } else { f };
-        self.history_of(branch, range).map_err(named)
+    pub fn read_history(&self, branch: &str, range: Option<&str>) -> Result<History, Failure> {
+        let named = |f: Failure| {
+            if f.what.is_none() { f.with_object(format!("repository {}", self.name)) } else { f }
+        };
+        self.resolve_history(branch, range).map_err(named)
     }
 
-    fn history_of(&self, branch: &str, range: Option<&str>) -> Result<History, Failure> {
-        let own = matches!(self.place, Place::Elsewhere { .. }) && range.is_some();
+    fn resolve_history(&self, branch: &str, range: Option<&str>) -> Result<History, Failure> {
+        let own = matches!(self.place, RefPlace::Elsewhere { .. }) && range.is_some();
         let store = if own { self } else { self.store() };
         let (start, end) = match range {
             None => (None, None),
-            Some(range) => parse(range)?,
+            Some(range) => parse_range(range)?,
         };
         let head = if own {
             "HEAD".to_owned()
         } else {
-            let snapshot = store.snapshot(branch)?;
+            let snapshot = store.read_snapshot(branch)?;
             if snapshot.commit.is_none() && end.is_none() {
-                return Ok(store.along(Vec::new()));
+                return Ok(store.make_history(Vec::new()));
             }
             let mut head = format!("refs/heads/{}", snapshot.branch);
-            if let Place::Server { remote, depth, .. } = &store.place {
+            if let RefPlace::Server { remote, depth, .. } = &store.place {
                 // What is fetched one commit deep is ours alone: it is completed. The clone of a person, or of
                 // a job, is theirs to complete.
                 if *depth != 0 {
-                    remote.deepen(&store.git, &head)?;
+                    remote.deepen_reference(&store.git, &head)?;
                 }
-                head = fetched(&head);
+                head = format_fetched_ref(&head);
             }
             head
         };
         let commits = {
-            let git = store.lock();
+            let git = store.lock_git();
             let to = match &end {
-                Some(rev) => resolve(&git, rev)?,
-                None => resolve(&git, &head)?,
+                Some(rev) => resolve_revision(&git, rev)?,
+                None => resolve_revision(&git, &head)?,
             };
             let from = match start {
-                Some(Start::At(rev)) => Some(resolve(&git, &rev)?),
-                Some(Start::ParentOf(rev)) => parent(&git, resolve(&git, &rev)?)?,
+                Some(Start::At(rev)) => Some(resolve_revision(&git, &rev)?),
+                Some(Start::ParentOf(rev)) => find_parent(&git, resolve_revision(&git, &rev)?)?,
                 None => None,
             };
-            walked(&git, from, to)?
+            walk_commits(&git, from, to)?
         };
-        Ok(store.along(commits))
+        Ok(store.make_history(commits))
     }
 
-    fn along(&self, commits: Vec<Oid>) -> History {
+    fn make_history(&self, commits: Vec<Oid>) -> History {
         History { git: Arc::clone(&self.git), name: self.name.clone(), commits }
     }
 }
@@ -94,12 +96,12 @@ enum Start {
     ParentOf(String),
 }
 
-fn parse(range: &str) -> Result<(Option<Start>, Option<String>), Failure> {
+fn parse_range(range: &str) -> Result<(Option<Start>, Option<String>), Failure> {
     let range = range.trim();
     let wrong = |why: &str| {
-        Failure::new(Kind::Usage, "range", why)
-            .of(format!("range {range:?}"))
-            .hint("write A..B, A.., REV^! or REV, as git log takes them")
+        Failure::new(FailureKind::Usage, "range", why)
+            .with_object(format!("range {range:?}"))
+            .with_hint("write A..B, A.., REV^! or REV, as git log takes them")
     };
     let rev = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     if range.is_empty() || range == ".." {
@@ -118,36 +120,36 @@ fn parse(range: &str) -> Result<(Option<Start>, Option<String>), Failure> {
     }
 }
 
-fn unreadable(e: &git2::Error) -> Failure {
-    failure("repository-unreadable", "cannot read the history", e)
+fn make_unreadable_failure(e: &git2::Error) -> Failure {
+    make_failure("repository-unreadable", "cannot read the history", e)
 }
 
-fn too_shallow() -> Failure {
-    Failure::new(Kind::Repository, "shallow", "this clone is shallow, and the history goes on behind its edge")
-        .hint("fetch the rest (git fetch --unshallow; with actions/checkout: fetch-depth: 0), or name a RANGE within it")
+fn make_shallow_failure() -> Failure {
+    Failure::new(FailureKind::Repository, "shallow", "this clone is shallow, and the history goes on behind its edge")
+        .with_hint("fetch the rest (git fetch --unshallow; with actions/checkout: fetch-depth: 0), or name a RANGE within it")
 }
 
-fn resolve(git: &git2::Repository, rev: &str) -> Result<Oid, Failure> {
+fn resolve_revision(git: &git2::Repository, rev: &str) -> Result<Oid, Failure> {
     // Branches of a server are kept below a name of our own.
     let found = git
         .revparse_single(rev)
-        .or_else(|e| git.revparse_single(&fetched(&format!("refs/heads/{rev}"))).map_err(|_| e));
+        .or_else(|e| git.revparse_single(&format_fetched_ref(&format!("refs/heads/{rev}"))).map_err(|_| e));
     match found.and_then(|object| object.peel_to_commit()) {
         Ok(commit) => Ok(commit.id()),
-        Err(_) if git.is_shallow() => Err(too_shallow().field(rev.to_owned())),
-        Err(e) => Err(failure("range", &format!("{rev:?} names no commit"), &e)),
+        Err(_) if git.is_shallow() => Err(make_shallow_failure().with_field(rev.to_owned())),
+        Err(e) => Err(make_failure("range", &format!("{rev:?} names no commit"), &e)),
     }
 }
 
 /// The first parent as the commit names it, whatever a shallow clone makes of it.
-fn parent(git: &git2::Repository, commit: Oid) -> Result<Option<Oid>, Failure> {
-    let commit = git.find_commit(commit).map_err(|e| unreadable(&e))?;
+fn find_parent(git: &git2::Repository, commit: Oid) -> Result<Option<Oid>, Failure> {
+    let commit = git.find_commit(commit).map_err(|e| make_unreadable_failure(&e))?;
     let header = String::from_utf8_lossy(commit.raw_header_bytes()).into_owned();
     Ok(header.lines().find_map(|line| Oid::from_str(line.strip_prefix("parent ")?).ok()))
 }
 
 /// The commits of `from..to` along first parents, oldest first.
-fn walked(git: &git2::Repository, from: Option<Oid>, to: Oid) -> Result<Vec<Oid>, Failure> {
+fn walk_commits(git: &git2::Repository, from: Option<Oid>, to: Oid) -> Result<Vec<Oid>, Failure> {
     let walk = || -> Result<Vec<Oid>, git2::Error> {
         let mut walk = git.revwalk()?;
         walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE)?;
@@ -158,12 +160,13 @@ fn walked(git: &git2::Repository, from: Option<Oid>, to: Oid) -> Result<Vec<Oid>
         }
         walk.collect()
     };
-    let commits = walk().map_err(|e| if git.is_shallow() { too_shallow() } else { unreadable(&e) })?;
+    let commits = walk()
+        .map_err(|e| if git.is_shallow() { make_shallow_failure() } else { make_unreadable_failure(&e) })?;
     if let Some(oldest) = commits.first()
-        && let Some(before) = parent(git, *oldest)?
+        && let Some(before) = find_parent(git, *oldest)?
         && git.find_commit(before).is_err()
     {
-        return Err(too_shallow());
+        return Err(make_shallow_failure());
     }
     Ok(commits)
 }
@@ -182,32 +185,36 @@ impl History {
     }
 
     /// The commits that change a file below `folders`, oldest first.
-    pub fn visits<'h>(&'h self, folders: &'h [&'h str]) -> impl Iterator<Item = Result<Visit, Failure>> + 'h {
-        self.commits.iter().filter_map(|commit| self.visit(*commit, folders).transpose())
+    pub fn walk_visits<'h>(
+        &'h self,
+        folders: &'h [&'h str],
+    ) -> impl Iterator<Item = Result<Visit, Failure>> + 'h {
+        self.commits.iter().filter_map(|commit| self.read_visit(*commit, folders).transpose())
     }
 
     /// The newest commit's files; `None`: there is no commit.
     ///
     /// # Errors
     /// The repository cannot be read.
-    pub fn newest(&self) -> Result<Option<Snapshot>, Failure> {
-        self.commits.last().map(|commit| self.snapshot(*commit)).transpose()
+    pub fn read_newest(&self) -> Result<Option<Snapshot>, Failure> {
+        self.commits.last().map(|commit| self.read_snapshot(*commit)).transpose()
     }
 
-    fn snapshot(&self, commit: Oid) -> Result<Snapshot, Failure> {
+    fn read_snapshot(&self, commit: Oid) -> Result<Snapshot, Failure> {
         let tree = {
             let git = self.git.lock().unwrap_or_else(PoisonError::into_inner);
-            git.find_commit(commit).map(|found| found.tree_id()).map_err(|e| unreadable(&e))?
+            git.find_commit(commit).map(|found| found.tree_id()).map_err(|e| make_unreadable_failure(&e))?
         };
-        Snapshot::of(&self.git, self.name.clone(), &short(commit), (commit, tree))
+        Snapshot::from_commit(&self.git, self.name.clone(), &shorten_commit(commit), (commit, tree))
     }
 
-    fn visit(&self, commit: Oid, folders: &[&str]) -> Result<Option<Visit>, Failure> {
+    fn read_visit(&self, commit: Oid, folders: &[&str]) -> Result<Option<Visit>, Failure> {
         let (before, changed) = {
             let git = self.git.lock().unwrap_or_else(PoisonError::into_inner);
-            let before = parent(&git, commit)?;
-            let tree =
-                |commit: Oid| git.find_commit(commit).and_then(|c| c.tree()).map_err(|e| unreadable(&e));
+            let before = find_parent(&git, commit)?;
+            let tree = |commit: Oid| {
+                git.find_commit(commit).and_then(|c| c.tree()).map_err(|e| make_unreadable_failure(&e))
+            };
             let (old, new) = (before.map(tree).transpose()?, tree(commit)?);
             let mut changed = Vec::new();
             for folder in folders {
@@ -216,24 +223,25 @@ impl History {
                     (entry.kind() == Some(ObjectType::Tree)).then(|| entry.id())
                 };
                 let (old, new) = (old.as_ref().and_then(below), below(&new));
-                differ(&git, old, new, folder, &mut changed).map_err(|e| unreadable(&e))?;
+                collect_changes(&git, old, new, folder, &mut changed)
+                    .map_err(|e| make_unreadable_failure(&e))?;
             }
             (before, changed)
         };
         if changed.is_empty() {
             return Ok(None);
         }
-        let before = before.map(|before| self.snapshot(before)).transpose()?;
-        Ok(Some(Visit { after: self.snapshot(commit)?, before, changed }))
+        let before = before.map(|before| self.read_snapshot(before)).transpose()?;
+        Ok(Some(Visit { after: self.read_snapshot(commit)?, before, changed }))
     }
 }
 
-fn short(commit: Oid) -> String {
+fn shorten_commit(commit: Oid) -> String {
     commit.to_string().chars().take(12).collect()
 }
 
 /// Adds every file below `at` that is not the same in both trees.
-fn differ(
+fn collect_changes(
     git: &git2::Repository,
     old: Option<Oid>,
     new: Option<Oid>,
@@ -259,7 +267,7 @@ fn differ(
         let path = format!("{at}/{}", String::from_utf8_lossy(&name));
         let folder = |entry: Option<(bool, Oid, i32)>| entry.filter(|e| e.0).map(|e| e.1);
         let is_file = |entry: Option<(bool, Oid, i32)>| entry.is_some_and(|e| !e.0);
-        differ(git, folder(before), folder(after), &path, changed)?;
+        collect_changes(git, folder(before), folder(after), &path, changed)?;
         if is_file(before) || is_file(after) {
             changed.push(path);
         }
@@ -275,7 +283,7 @@ mod tests {
     #[test]
     fn ranges_are_read_as_git_log_reads_them() {
         let said = |range: &str| {
-            let (start, end) = parse(range).unwrap();
+            let (start, end) = parse_range(range).unwrap();
             let start = start.map(|s| match s {
                 Start::At(rev) => rev,
                 Start::ParentOf(rev) => format!("{rev}^"),
@@ -288,7 +296,7 @@ mod tests {
         assert_eq!(said("main~3"), pair("", "main~3"));
         assert_eq!(said("abc^!"), pair("abc^", "abc"));
         for bad in ["", " ", "..", "..b", "a...b"] {
-            assert_eq!(parse(bad).err().map(|f| f.kind), Some(Kind::Usage), "{bad:?}");
+            assert_eq!(parse_range(bad).err().map(|f| f.kind), Some(FailureKind::Usage), "{bad:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Git's smart protocol over HTTP(S) (gitprotocol-http): one request per exchange.
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use crate::git::credentials::{Authorization, Credentials};
 use crate::git::transport::{Stream, Timeouts, Wire};
 use crate::git::{Config, Environment};
@@ -29,11 +29,11 @@ struct Inner {
     /// For messages: the proxy on the way, where there is one.
     through: Option<String>,
     credentials: Credentials,
-    state: Mutex<State>,
+    state: Mutex<HttpState>,
 }
 
 /// What the first request found out, for those that follow.
-struct State {
+struct HttpState {
     base: Url,
     authorization: Option<Authorization>,
 }
@@ -50,97 +50,105 @@ impl Http {
         folder: Option<PathBuf>,
         timeouts: Timeouts,
     ) -> Result<Self, Failure> {
-        let credentials = Credentials::collect(url, config, environment, folder)?;
+        let credentials = Credentials::collect_known(url, config, environment, folder)?;
         let mut base = url.clone();
         // Neither can fail: an http URL has a host.
         let _ = base.set_password(None);
         let _ = base.set_username("");
         base.set_query(None);
         base.set_fragment(None);
-        let client = client(&base, config, environment, timeouts)?;
-        let through = proxy(&base, config, environment).map(|(name, proxy)| through(&name, &proxy));
-        let state = Mutex::new(State { base: base.clone(), authorization: credentials.first() });
+        let client = build_client(&base, config, environment, timeouts)?;
+        let through =
+            find_proxy(&base, config, environment).map(|(name, proxy)| describe_proxy(&name, &proxy));
+        let state = Mutex::new(HttpState { base: base.clone(), authorization: credentials.first() });
         Ok(Self(Arc::new(Inner { name: base.to_string(), client, through, credentials, state })))
     }
 }
 
 impl Wire for Http {
-    fn stateless(&self) -> bool {
+    fn is_stateless(&self) -> bool {
         true
     }
 
-    fn open(&self, service: Service) -> Result<Box<dyn Stream>, Failure> {
+    fn open_stream(&self, service: Service) -> Result<Box<dyn Stream>, Failure> {
         let answer = match service {
-            Service::UploadPackLs => Exchange::Answer(self.0.discover("git-upload-pack")?),
-            Service::ReceivePackLs => Exchange::Answer(self.0.discover("git-receive-pack")?),
+            Service::UploadPackLs => Exchange::Answer(self.0.discover_server("git-upload-pack")?),
+            Service::ReceivePackLs => Exchange::Answer(self.0.discover_server("git-receive-pack")?),
             Service::UploadPack => Exchange::Question("git-upload-pack", Vec::new()),
             Service::ReceivePack => Exchange::Question("git-receive-pack", Vec::new()),
         };
-        Ok(Box::new(Body { inner: Arc::clone(&self.0), exchange: answer }))
+        Ok(Box::new(ExchangeBody { inner: Arc::clone(&self.0), exchange: answer }))
     }
 
-    fn close(&self) {}
+    fn close_wire(&self) {}
 }
 
 impl Inner {
-    fn failure(&self, code: &'static str, why: impl Into<String>) -> Failure {
-        Failure::new(Kind::Repository, code, why).of(format!("repository {}", self.name))
+    fn make_failure(&self, code: &'static str, why: impl Into<String>) -> Failure {
+        Failure::new(FailureKind::Repository, code, why).with_object(format!("repository {}", self.name))
     }
 
-    fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    fn lock_state(&self) -> std::sync::MutexGuard<'_, HttpState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// `GET …/info/refs`: finds the server, follows its redirects and settles on credentials.
-    fn discover(&self, service: &str) -> Result<Response, Failure> {
+    fn discover_server(&self, service: &str) -> Result<Response, Failure> {
         let mut redirects = 0;
         loop {
             let (base, authorization) = {
-                let state = self.state();
+                let state = self.lock_state();
                 (state.base.clone(), state.authorization.clone())
             };
-            let mut url = below(&base, "info/refs");
+            let mut url = join_url(&base, "info/refs");
             url.set_query(Some(&format!("service={service}")));
-            let answer = self.send(Method::GET, url.clone(), service, authorization.as_ref(), None)?;
+            let answer =
+                self.send_request(Method::GET, url.clone(), service, authorization.as_ref(), None)?;
             let status = answer.status();
             if status.is_redirection() {
                 redirects += 1;
-                let base = self.redirected(&url, service, &answer, redirects)?;
-                self.state().base = base;
+                let base = self.resolve_redirect(&url, service, &answer, redirects)?;
+                self.lock_state().base = base;
                 continue;
             }
             if status == StatusCode::UNAUTHORIZED {
                 if let Some(tried) = &authorization {
-                    self.credentials.tell(tried, false);
+                    self.credentials.tell_helpers(tried, false);
                 }
-                let Some(next) = self.credentials.next(authorization.as_ref())? else {
-                    return Err(self.unauthorized(authorization.as_ref()));
+                let Some(next) = self.credentials.choose_next(authorization.as_ref())? else {
+                    return Err(self.make_unauthorized_failure(authorization.as_ref()));
                 };
-                self.state().authorization = Some(next);
+                self.lock_state().authorization = Some(next);
                 continue;
             }
-            let answer = self.accepted(answer, authorization.as_ref())?;
+            let answer = self.check_answer(answer, authorization.as_ref())?;
             let kind = format!("application/x-{service}-advertisement");
             let sent = answer.headers().get(CONTENT_TYPE).and_then(|v| v.to_str().ok()).unwrap_or("none");
             if sent.split(';').next().map(str::trim) != Some(kind.as_str()) {
                 return Err(self
-                    .failure(
+                    .make_failure(
                         "not-git",
                         format!("the server answered with {sent:?}, which is not git's smart protocol"),
                     )
-                    .hint("check the URL; a sign-in page or a proxy may have answered"));
+                    .with_hint("check the URL; a sign-in page or a proxy may have answered"));
             }
             if let Some(used) = authorization {
-                self.credentials.tell(&used, true);
-                self.state().authorization = Some(used.told());
+                self.credentials.tell_helpers(&used, true);
+                self.lock_state().authorization = Some(used.forget_helper());
             }
             return Ok(answer);
         }
     }
 
     /// Where to go on, if that is a place where credentials may go.
-    fn redirected(&self, from: &Url, service: &str, answer: &Response, count: usize) -> Result<Url, Failure> {
-        let refused = |why: &str| self.failure("redirect", why);
+    fn resolve_redirect(
+        &self,
+        from: &Url,
+        service: &str,
+        answer: &Response,
+        count: usize,
+    ) -> Result<Url, Failure> {
+        let refused = |why: &str| self.make_failure("redirect", why);
         if count > REDIRECTS {
             return Err(refused("the server redirects in circles"));
         }
@@ -148,9 +156,9 @@ impl Inner {
         let mut to = to.ok_or_else(|| refused("the server redirects to no valid place"))?;
         let asked = to.query_pairs().any(|(k, v)| k == "service" && v == service);
         let Some(path) = to.path().strip_suffix("/info/refs").filter(|_| asked).map(str::to_owned) else {
-            return Err(self.failure(
+            return Err(self.make_failure(
                 "redirect",
-                format!("the server redirects to {}, which is no repository", shown(&to)),
+                format!("the server redirects to {}, which is no repository", format_url(&to)),
             ));
         };
         let same_host = to.host_str() == from.host_str();
@@ -158,8 +166,11 @@ impl Inner {
         let upgraded = from.scheme() == "http" && to.scheme() == "https";
         if !same_host || !(to.scheme() == from.scheme() && same_port || upgraded) {
             return Err(self
-                .failure("redirect", format!("the server redirects to another host: {}", shown(&to)))
-                .hint(
+                .make_failure(
+                    "redirect",
+                    format!("the server redirects to another host: {}", format_url(&to)),
+                )
+                .with_hint(
                     "if that is right, use that URL: credentials are not sent to a host that was not named",
                 ));
         }
@@ -168,20 +179,25 @@ impl Inner {
         Ok(to)
     }
 
-    fn post(&self, service: &'static str, body: Vec<u8>) -> Result<Response, Failure> {
+    fn post_body(&self, service: &'static str, body: Vec<u8>) -> Result<Response, Failure> {
         let (base, authorization) = {
-            let state = self.state();
+            let state = self.lock_state();
             (state.base.clone(), state.authorization.clone())
         };
-        let answer =
-            self.send(Method::POST, below(&base, service), service, authorization.as_ref(), Some(body))?;
+        let answer = self.send_request(
+            Method::POST,
+            join_url(&base, service),
+            service,
+            authorization.as_ref(),
+            Some(body),
+        )?;
         if answer.status() == StatusCode::UNAUTHORIZED {
-            return Err(self.unauthorized(authorization.as_ref()));
+            return Err(self.make_unauthorized_failure(authorization.as_ref()));
         }
-        self.accepted(answer, authorization.as_ref())
+        self.check_answer(answer, authorization.as_ref())
     }
 
-    fn send(
+    fn send_request(
         &self,
         method: Method,
         url: Url,
@@ -191,14 +207,18 @@ impl Inner {
     ) -> Result<Response, Failure> {
         let mut request = self.client.request(method, url);
         for (name, value) in &self.credentials.headers {
-            let (Ok(name), Some(value)) = (HeaderName::from_bytes(name.as_bytes()), secret(&value.0)) else {
-                return Err(self.failure("http-header", "http.extraheader holds a line that is no header"));
+            let (Ok(name), Some(value)) =
+                (HeaderName::from_bytes(name.as_bytes()), make_secret_header(&value.0))
+            else {
+                return Err(
+                    self.make_failure("http-header", "http.extraheader holds a line that is no header")
+                );
             };
             request = request.header(name, value);
         }
         if let Some(authorization) = authorization {
-            let value = secret(&authorization.value.0).ok_or_else(|| {
-                self.failure(
+            let value = make_secret_header(&authorization.value.0).ok_or_else(|| {
+                self.make_failure(
                     "http-header",
                     format!("{} holds characters that no header may hold", authorization.source),
                 )
@@ -211,11 +231,11 @@ impl Inner {
                 .header("accept", format!("application/x-{service}-result"))
                 .body(body);
         }
-        request.send().map_err(|e| self.unreachable(&e))
+        request.send().map_err(|e| self.make_unreachable_failure(&e))
     }
 
     /// What went wrong on the way, with every cause and without the URL, which may hold a secret.
-    fn unreachable(&self, error: &reqwest::Error) -> Failure {
+    fn make_unreachable_failure(&self, error: &reqwest::Error) -> Failure {
         let mut words = Vec::new();
         let mut cause = std::error::Error::source(error);
         while let Some(inner) = cause {
@@ -227,46 +247,47 @@ impl Inner {
         if let Some(proxy) = &self.through {
             // What an HTTP library says of a tunnel that was refused with 407.
             if words.contains("proxy auth") {
-                return self.unwelcome(proxy);
+                return self.make_proxy_failure(proxy);
             }
             what.push_str(&format!(" through {proxy}"));
         }
-        let failure = self.failure(
+        let failure = self.make_failure(
             "repository-unreachable",
             if words.is_empty() { what } else { format!("{what}: {words}") },
         );
         if words.contains("certificate") || words.contains("UnknownIssuer") {
-            return failure.hint(
+            return failure.with_hint(
                 "for a private CA, name its file with SSL_CERT_FILE, GIT_SSL_CAINFO or http.sslCAInfo",
             );
         }
         failure
     }
 
-    fn unauthorized(&self, tried: Option<&Authorization>) -> Failure {
+    fn make_unauthorized_failure(&self, tried: Option<&Authorization>) -> Failure {
         let why = match tried {
             Some(tried) => format!("the server refused {} (HTTP 401)", tried.source),
             None => "the server wants credentials (HTTP 401), and there are none".to_owned(),
         };
-        self.failure("unauthorized", why)
-            .hint("give a token with EXPEDITE_GIT_TOKEN or EXPEDITE_GIT_TOKEN_FILE, or set up a git credential helper")
+        self.make_failure("unauthorized", why)
+            .with_hint("give a token with EXPEDITE_GIT_TOKEN or EXPEDITE_GIT_TOKEN_FILE, or set up a git credential helper")
     }
 
     /// The proxy lets nobody through without credentials, or not with those of its URL (HTTP 407).
-    fn unwelcome(&self, proxy: &str) -> Failure {
-        self.failure("proxy", format!("{proxy} wants credentials, or refuses those it got (HTTP 407)")).hint(
-            "give them in the proxy's URL: http://USER:PASSWORD@HOST:PORT, or name the host in no_proxy",
-        )
+    fn make_proxy_failure(&self, proxy: &str) -> Failure {
+        self.make_failure("proxy", format!("{proxy} wants credentials, or refuses those it got (HTTP 407)"))
+            .with_hint(
+                "give them in the proxy's URL: http://USER:PASSWORD@HOST:PORT, or name the host in no_proxy",
+            )
     }
 
     /// The answer, if it is a success.
-    fn accepted(&self, answer: Response, used: Option<&Authorization>) -> Result<Response, Failure> {
+    fn check_answer(&self, answer: Response, used: Option<&Authorization>) -> Result<Response, Failure> {
         let status = answer.status();
         if status.is_success() {
             return Ok(answer);
         }
         if status == StatusCode::PROXY_AUTHENTICATION_REQUIRED {
-            return Err(self.unwelcome(self.through.as_deref().unwrap_or("a proxy")));
+            return Err(self.make_proxy_failure(self.through.as_deref().unwrap_or("a proxy")));
         }
         let with = used.map_or_else(|| "no credentials".to_owned(), |u| u.source.clone());
         let mut start = Vec::new();
@@ -275,16 +296,16 @@ impl Inner {
         let text = String::from_utf8_lossy(&start);
         let html = text.trim_start().starts_with('<');
         let words = if html || text.trim().is_empty() { String::new() } else { format!(": {}", text.trim()) };
-        let failure = self.failure("http-status", format!("HTTP {status} with {with}{words}"));
+        let failure = self.make_failure("http-status", format!("HTTP {status} with {with}{words}"));
         Err(match status {
             StatusCode::FORBIDDEN => {
-                failure.hint("these credentials may not do this; give others with EXPEDITE_GIT_TOKEN")
+                failure.with_hint("these credentials may not do this; give others with EXPEDITE_GIT_TOKEN")
             }
             StatusCode::NOT_FOUND => {
-                failure.hint("there is no such repository, or these credentials may not see it")
+                failure.with_hint("there is no such repository, or these credentials may not see it")
             }
             StatusCode::PAYLOAD_TOO_LARGE => {
-                failure.hint("the server or a proxy limits the size of requests")
+                failure.with_hint("the server or a proxy limits the size of requests")
             }
             _ => failure,
         })
@@ -292,17 +313,17 @@ impl Inner {
 }
 
 /// A URL for a message.
-fn shown(url: &Url) -> String {
+fn format_url(url: &Url) -> String {
     format!("{}://{}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())
 }
 
-fn below(base: &Url, path: &str) -> Url {
+fn join_url(base: &Url, path: &str) -> Url {
     let mut url = base.clone();
     url.set_path(&format!("{}/{path}", base.path().trim_end_matches('/')));
     url
 }
 
-fn secret(value: &str) -> Option<HeaderValue> {
+fn make_secret_header(value: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::from_str(value).ok()?;
     value.set_sensitive(true);
     Some(value)
@@ -315,29 +336,30 @@ enum Exchange {
     Failed,
 }
 
-struct Body {
+struct ExchangeBody {
     inner: Arc<Inner>,
     exchange: Exchange,
 }
 
-impl Read for Body {
+impl Read for ExchangeBody {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         if let Exchange::Question(service, body) = &mut self.exchange {
             let (service, body) = (*service, std::mem::take(body));
             self.exchange = Exchange::Failed;
-            self.exchange = Exchange::Answer(self.inner.post(service, body).map_err(std::io::Error::other)?);
+            self.exchange =
+                Exchange::Answer(self.inner.post_body(service, body).map_err(std::io::Error::other)?);
         }
         match &mut self.exchange {
             Exchange::Answer(answer) => answer.read(buffer).map_err(|e| {
                 let why = format!("the answer broke off: {e}");
-                std::io::Error::other(self.inner.failure("repository-unreachable", why))
+                std::io::Error::other(self.inner.make_failure("repository-unreachable", why))
             }),
             Exchange::Question(..) | Exchange::Failed => Err(std::io::Error::other("there is no answer")),
         }
     }
 }
 
-impl Write for Body {
+impl Write for ExchangeBody {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         match &mut self.exchange {
             Exchange::Question(_, body) => {
@@ -356,20 +378,20 @@ impl Write for Body {
 }
 
 /// A client with the CA and proxy that git would use for `url`.
-fn client(
+fn build_client(
     url: &Url,
     config: &Config,
     environment: &Environment,
     timeouts: Timeouts,
 ) -> Result<Client, Failure> {
-    let builder = builder(url, config, environment)?
+    let builder = make_client_builder(url, config, environment)?
         // Servers tell git from browsers by this.
         .user_agent(concat!("git/2.40.0 (expedite ", env!("CARGO_PKG_VERSION"), ")"))
         .connect_timeout(timeouts.connect)
         .timeout(timeouts.silence);
     builder.build().map_err(|e| {
         let cause = std::error::Error::source(&e).map(ToString::to_string).unwrap_or_default();
-        Failure::new(Kind::Repository, "http-setting", format!("cannot prepare HTTP: {e} {cause}"))
+        Failure::new(FailureKind::Repository, "http-setting", format!("cannot prepare HTTP: {e} {cause}"))
     })
 }
 
@@ -377,20 +399,20 @@ fn client(
 ///
 /// # Errors
 /// A file or proxy that was configured cannot be used.
-pub(crate) fn builder(
+pub(crate) fn make_client_builder(
     url: &Url,
     config: &Config,
     environment: &Environment,
 ) -> Result<ClientBuilder, Failure> {
-    let wrong = |what: String, why: String| Failure::input("http-setting", why).of(what);
+    let wrong = |what: String, why: String| Failure::new_input("http-setting", why).with_object(what);
     let mut builder = Client::builder().redirect(reqwest::redirect::Policy::none()).no_proxy();
-    let file = environment.path("GIT_SSL_CAINFO").map(|p| ("GIT_SSL_CAINFO", p));
+    let file = environment.get_path("GIT_SSL_CAINFO").map(|p| ("GIT_SSL_CAINFO", p));
     let file = file
         .or_else(|| {
-            let set = config.for_url("http", url, "sslcainfo").filter(|v| !v.is_empty())?;
-            Some(("http.sslCAInfo", environment.expand(set)))
+            let set = config.find_url_value("http", url, "sslcainfo").filter(|v| !v.is_empty())?;
+            Some(("http.sslCAInfo", environment.expand_path(set)))
         })
-        .or_else(|| environment.path("SSL_CERT_FILE").map(|p| ("SSL_CERT_FILE", p)));
+        .or_else(|| environment.get_path("SSL_CERT_FILE").map(|p| ("SSL_CERT_FILE", p)));
     if let Some((name, file)) = file.filter(|_| url.scheme() == "https") {
         let what = format!("{name} {}", file.display());
         let pem = std::fs::read(&file).map_err(|e| wrong(what.clone(), format!("cannot read it: {e}")))?;
@@ -400,7 +422,7 @@ pub(crate) fn builder(
             .ok_or_else(|| wrong(what, "it holds no PEM certificate".to_owned()))?;
         builder = builder.tls_certs_only(roots);
     }
-    if let Some((name, proxy)) = proxy(url, config, environment) {
+    if let Some((name, proxy)) = find_proxy(url, config, environment) {
         // The proxy's URL may hold a password: it is not shown.
         let made = reqwest::Proxy::all(&proxy).map_err(|_| wrong(name, "it is no proxy's URL".to_owned()))?;
         builder = builder.proxy(made);
@@ -410,12 +432,12 @@ pub(crate) fn builder(
 
 /// The proxy for `url`: `http.proxy`, else the variables that curl reads, unless `no_proxy` names the
 /// host.
-fn proxy(url: &Url, config: &Config, environment: &Environment) -> Option<(String, String)> {
+fn find_proxy(url: &Url, config: &Config, environment: &Environment) -> Option<(String, String)> {
     let host = url.host_str()?;
     if environment.bypasses_proxy(host) {
         return None;
     }
-    if let Some(set) = config.for_url("http", url, "proxy") {
+    if let Some(set) = config.find_url_value("http", url, "proxy") {
         return (!set.is_empty()).then(|| ("http.proxy".to_owned(), set.to_owned()));
     }
     // HTTP_PROXY in capitals is not read, as in curl: a server's request header may set it.
@@ -428,7 +450,7 @@ fn proxy(url: &Url, config: &Config, environment: &Environment) -> Option<(Strin
 }
 
 /// A proxy for a message: where it is and what named it, without its password.
-fn through(name: &str, proxy: &str) -> String {
+fn describe_proxy(name: &str, proxy: &str) -> String {
     let place = proxy.rsplit_once('@').map_or(proxy, |(_, place)| place);
     let place = place.split_once("://").map_or(place, |(_, place)| place);
     format!("the proxy {} ({name})", place.trim_end_matches('/'))
@@ -444,7 +466,7 @@ mod tests {
         let https = Url::parse("https://git.example/x").unwrap();
         let http = Url::parse("http://git.example/x").unwrap();
         let chosen = |url: &Url, pairs: &[(&str, &str)]| {
-            proxy(url, &Config::default(), &Environment::new(pairs.iter().copied())).map(|(_, p)| p)
+            find_proxy(url, &Config::default(), &Environment::new(pairs.iter().copied())).map(|(_, p)| p)
         };
         assert_eq!(chosen(&https, &[("HTTPS_PROXY", "http://p")]).as_deref(), Some("http://p"));
         assert_eq!(chosen(&http, &[("HTTP_PROXY", "http://p")]), None);

@@ -23,7 +23,7 @@ pub fn open_named(path: &Path, environment: &Environment) -> Result<git2::Reposi
     // opened. All opening in this program happens under SWITCHES, and the flag is set back before
     // the lock is released.
     unsafe { opts::set_verify_owner_validation(false)? };
-    let opened = open(path, RepositoryOpenFlags::NO_SEARCH, environment);
+    let opened = open_repository(path, RepositoryOpenFlags::NO_SEARCH, environment);
     // SAFETY: as above.
     unsafe { opts::set_verify_owner_validation(true)? };
     opened
@@ -36,25 +36,25 @@ pub fn open_named(path: &Path, environment: &Environment) -> Result<git2::Reposi
 /// There is no repository, it belongs to somebody else, or it cannot be read.
 pub fn open_around(path: &Path, environment: &Environment) -> Result<git2::Repository, git2::Error> {
     let _held = SWITCHES.lock().unwrap_or_else(PoisonError::into_inner);
-    open(path, RepositoryOpenFlags::empty(), environment)
+    open_repository(path, RepositoryOpenFlags::empty(), environment)
 }
 
 /// Opens with the configuration files that `environment` points to, not those of the process, and loads
 /// the configuration before the lock is released: the repository keeps it.
-fn open(
+fn open_repository(
     path: &Path,
     flags: RepositoryOpenFlags,
     environment: &Environment,
 ) -> Result<git2::Repository, git2::Error> {
-    let global = environment.home();
-    let xdg = environment.path("XDG_CONFIG_HOME").or_else(|| global.as_ref().map(|h| h.join(".config")));
+    let global = environment.find_home();
+    let xdg = environment.get_path("XDG_CONFIG_HOME").or_else(|| global.as_ref().map(|h| h.join(".config")));
     let system = environment.get("GIT_CONFIG_NOSYSTEM").is_none().then(|| PathBuf::from("/etc"));
     // SAFETY: search paths are read when a configuration is loaded; in this program that happens here,
     // under SWITCHES, and nowhere else.
     unsafe {
-        search(ConfigLevel::Global, global)?;
-        search(ConfigLevel::XDG, xdg.map(|x| x.join("git")))?;
-        search(ConfigLevel::System, system)?;
+        set_search_folder(ConfigLevel::Global, global)?;
+        set_search_folder(ConfigLevel::XDG, xdg.map(|x| x.join("git")))?;
+        set_search_folder(ConfigLevel::System, system)?;
     }
     // SAFETY: the list of extensions is read when a repository is opened, which happens under SWITCHES.
     // A partial clone's commits and trees are all there; that blobs are missing is said when one is read.
@@ -64,7 +64,7 @@ fn open(
     for (variable, level) in
         [("GIT_CONFIG_SYSTEM", ConfigLevel::System), ("GIT_CONFIG_GLOBAL", ConfigLevel::Global)]
     {
-        if let Some(file) = environment.path(variable) {
+        if let Some(file) = environment.get_path(variable) {
             config.add_file(&file, level, true)?;
         }
     }
@@ -75,7 +75,7 @@ fn open(
 ///
 /// # Safety
 /// No other thread may read or write libgit2's search paths meanwhile.
-unsafe fn search(level: ConfigLevel, folder: Option<PathBuf>) -> Result<(), git2::Error> {
+unsafe fn set_search_folder(level: ConfigLevel, folder: Option<PathBuf>) -> Result<(), git2::Error> {
     // SAFETY: as the caller promises.
     unsafe { opts::set_search_path(level, folder.unwrap_or_default()) }
 }
@@ -84,7 +84,7 @@ unsafe fn search(level: ConfigLevel, folder: Option<PathBuf>) -> Result<(), git2
 ///
 /// # Errors
 /// libgit2 refuses it.
-pub(crate) fn register<F>(scheme: &str, factory: F) -> Result<(), git2::Error>
+pub(crate) fn register_transport<F>(scheme: &str, factory: F) -> Result<(), git2::Error>
 where
     F: Fn(&git2::Remote<'_>) -> Result<git2::transport::Transport, git2::Error> + Send + Sync + 'static,
 {

@@ -1,9 +1,9 @@
 //! A checkout's own commits, by any name that git knows (`plan --base`): read where they are, nothing is fetched.
 
-use crate::error::{Failure, Kind};
-use crate::files::{Entry, Files, Unreadable};
-use crate::git::snapshot::commit_id;
-use crate::git::{Environment, Snapshot, failure, libgit2};
+use crate::error::{Failure, FailureKind};
+use crate::files::{FileEntry, Files, Unreadable};
+use crate::git::snapshot::make_commit_id;
+use crate::git::{Environment, Snapshot, libgit2, make_failure};
 use crate::model::id::CommitId;
 use git2::Oid;
 use std::path::{Component, Path, PathBuf};
@@ -31,7 +31,7 @@ pub struct Points {
 impl Local {
     /// The checkout around a folder; `None` where there is none that may be read.
     #[must_use]
-    pub fn around(folder: &Path, environment: &Environment) -> Option<Self> {
+    pub fn open_around(folder: &Path, environment: &Environment) -> Option<Self> {
         let folder = folder.canonicalize().ok()?;
         // A checkout that was named is read whoever owns it, one found by going up is not: as everywhere.
         let git =
@@ -50,8 +50,8 @@ impl Local {
     /// A path of this machine as one of the repository's, with `/`; `None`: it lies outside. As it is written, if
     /// that is inside: a change that puts a link in its place does not move it out.
     #[must_use]
-    pub fn inside(&self, path: &Path) -> Option<String> {
-        let written = std::path::absolute(path).ok().map(|path| without_dots(&path));
+    pub fn resolve_inside(&self, path: &Path) -> Option<String> {
+        let written = std::path::absolute(path).ok().map(|path| strip_dots(&path));
         let below = written.iter().find_map(|path| path.strip_prefix(&self.root).ok().map(Path::to_path_buf));
         let below = below
             .or_else(|| path.canonicalize().ok()?.strip_prefix(&self.root).ok().map(Path::to_path_buf))?;
@@ -63,15 +63,15 @@ impl Local {
     ///
     /// # Errors
     /// The reference names no commit of this clone, or there is no commit at all.
-    pub fn points(&self, reference: &str) -> Result<Points, Failure> {
-        let git = self.lock();
-        let unread = |e: git2::Error| failure("repository-unreadable", "cannot read the checkout", &e);
+    pub fn resolve_points(&self, reference: &str) -> Result<Points, Failure> {
+        let git = self.lock_repository();
+        let unread = |e: git2::Error| make_failure("repository-unreadable", "cannot read the checkout", &e);
         let commit = |name: &str| git.revparse_single(name).and_then(|o| o.peel_to_commit()).map(|c| c.id());
         let tip = commit(reference).or_else(|e| commit(&format!("origin/{reference}")).map_err(|_| e));
         let tip = tip.map_err(|e| {
-            Failure::new(Kind::Repository, "unknown-ref", format!("it names no commit of this clone: {}", e.message()))
-                .of(format!("--base {reference}"))
-                .hint("git fetch origin <branch> brings it; in GitHub Actions: actions/checkout with fetch-depth: 0")
+            Failure::new(FailureKind::Repository, "unknown-ref", format!("it names no commit of this clone: {}", e.message()))
+                .with_object(format!("--base {reference}"))
+                .with_hint("git fetch origin <branch> brings it; in GitHub Actions: actions/checkout with fetch-depth: 0")
         })?;
         let head = commit("HEAD").map_err(unread)?;
         let (fork, behind) = match git.merge_base(tip, head) {
@@ -79,13 +79,18 @@ impl Local {
             Err(e) if e.code() == git2::ErrorCode::NotFound => (tip, None),
             Err(e) => return Err(unread(e)),
         };
-        Ok(Points { tip: commit_id(tip)?, fork: commit_id(fork)?, head: commit_id(head)?, behind })
+        Ok(Points {
+            tip: make_commit_id(tip)?,
+            fork: make_commit_id(fork)?,
+            head: make_commit_id(head)?,
+            behind,
+        })
     }
 
     /// Whether a file of the checkout is not as it is committed; untracked ones count.
     #[must_use]
     pub fn is_dirty(&self) -> bool {
-        let git = self.lock();
+        let git = self.lock_repository();
         let mut options = git2::StatusOptions::new();
         options.include_untracked(true);
         git.statuses(Some(&mut options)).is_ok_and(|statuses| !statuses.is_empty())
@@ -95,21 +100,22 @@ impl Local {
     ///
     /// # Errors
     /// It is not in this clone.
-    pub fn snapshot(&self, commit: &CommitId, branch: &str) -> Result<Snapshot, Failure> {
-        let unread = |e: git2::Error| failure("repository-unreadable", &format!("cannot read {commit}"), &e);
-        let git = self.lock();
+    pub fn read_snapshot(&self, commit: &CommitId, branch: &str) -> Result<Snapshot, Failure> {
+        let unread =
+            |e: git2::Error| make_failure("repository-unreadable", &format!("cannot read {commit}"), &e);
+        let git = self.lock_repository();
         let oid = Oid::from_str(&commit.to_string()).map_err(unread)?;
         let tree = git.find_commit(oid).map_err(unread)?.tree_id();
-        Snapshot::of(&self.git, self.root.display().to_string(), branch, (oid, tree))
+        Snapshot::from_commit(&self.git, self.root.display().to_string(), branch, (oid, tree))
     }
 
-    fn lock(&self) -> MutexGuard<'_, git2::Repository> {
+    fn lock_repository(&self) -> MutexGuard<'_, git2::Repository> {
         self.git.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Without `.` and `..`, by the letters alone.
-fn without_dots(path: &Path) -> PathBuf {
+fn strip_dots(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {
         match part {
@@ -136,12 +142,12 @@ pub struct Below {
 
 impl Below {
     /// The path of the repository for one below the folder.
-    fn at(&self, path: &str) -> String {
+    fn join_folder(&self, path: &str) -> String {
         let parts: Vec<&str> = [self.prefix.as_str(), path].into_iter().filter(|p| !p.is_empty()).collect();
         parts.join("/")
     }
 
-    fn below(&self, path: &str) -> String {
+    fn strip_folder(&self, path: &str) -> String {
         path.strip_prefix(&self.prefix).unwrap_or(path).trim_start_matches('/').to_owned()
     }
 }
@@ -151,15 +157,16 @@ impl Files for Below {
         self.name.clone()
     }
 
-    fn walk(&self, prefix: &str) -> (Vec<Entry>, Vec<Unreadable>) {
-        let (entries, lost) = self.snapshot.walk(&self.at(prefix));
-        let entries = entries.into_iter().map(|entry| Entry { path: self.below(&entry.path), ..entry });
-        let lost = lost.into_iter().map(|lost| Unreadable { path: self.below(&lost.path), ..lost });
+    fn list_entries(&self, prefix: &str) -> (Vec<FileEntry>, Vec<Unreadable>) {
+        let (entries, lost) = self.snapshot.list_entries(&self.join_folder(prefix));
+        let entries =
+            entries.into_iter().map(|entry| FileEntry { path: self.strip_folder(&entry.path), ..entry });
+        let lost = lost.into_iter().map(|lost| Unreadable { path: self.strip_folder(&lost.path), ..lost });
         (entries.collect(), lost.collect())
     }
 
-    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable> {
+    fn read_file(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable> {
         let lost = |lost: Unreadable| Unreadable { path: path.to_owned(), ..lost };
-        self.snapshot.read(&self.at(path)).map_err(lost)
+        self.snapshot.read_file(&self.join_folder(path)).map_err(lost)
     }
 }

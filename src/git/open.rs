@@ -1,16 +1,16 @@
 //! Opening a repository: what a person named becomes a repository that can be read and written.
 
-use crate::error::{Failure, Kind};
-use crate::git::clone::{self, Upstream};
+use crate::error::{Failure, FailureKind};
+use crate::git::clone::{self, GitUpstream};
 use crate::git::remote::Remote;
-use crate::git::{Config, Environment, Timeouts, failure, libgit2};
+use crate::git::{Config, Environment, Timeouts, libgit2, make_failure};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// What a person named as the repository.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Target {
+pub enum RepositoryTarget {
     /// The repository around a folder (the default: the working directory), found by going up.
     Around(PathBuf),
     /// A bare repository or a checkout at exactly this path.
@@ -19,7 +19,7 @@ pub enum Target {
     Url(String),
 }
 
-impl Target {
+impl RepositoryTarget {
     /// Reads a path or URL; relative paths are taken from `base`. White space around the text is
     /// dropped. `.` is the repository around `base`.
     ///
@@ -28,9 +28,9 @@ impl Target {
     pub fn parse(text: &str, base: &Path) -> Result<Self, Failure> {
         let text = text.trim();
         let wrong = |why: &str| {
-            Failure::input("repository-name", why)
-                .of("repository")
-                .hint("name a path, https://…, ssh://… or user@host:path")
+            Failure::new_input("repository-name", why)
+                .with_object("repository")
+                .with_hint("name a path, https://…, ssh://… or user@host:path")
         };
         if text.is_empty() {
             return Err(wrong("it is empty"));
@@ -58,7 +58,7 @@ impl Target {
         }
         let path = base.join(text);
         // A path that exists wins, as in git.
-        if !path.exists() && as_url(text).is_some() {
+        if !path.exists() && normalize_url(text).is_some() {
             return Ok(Self::Url(text.to_owned()));
         }
         Ok(Self::Path(path))
@@ -67,7 +67,7 @@ impl Target {
 
 /// `user@host:path` and `git+ssh://…` as the `ssh://` URL they mean; `None` for anything else. The
 /// scp-like form has a colon before the first slash.
-pub(crate) fn as_url(text: &str) -> Option<String> {
+pub(crate) fn normalize_url(text: &str) -> Option<String> {
     if let Some((scheme, rest)) = text.split_once("://") {
         let alias = scheme.eq_ignore_ascii_case("git+ssh") || scheme.eq_ignore_ascii_case("ssh+git");
         return alias.then(|| format!("ssh://{rest}"));
@@ -83,7 +83,7 @@ pub(crate) fn as_url(text: &str) -> Option<String> {
 
 /// How a repository is opened.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct RepositoryOptions {
     /// An absent local path becomes an empty bare repository.
     pub create: bool,
     /// The branch that HEAD of a created repository names; `main` where absent.
@@ -105,12 +105,12 @@ pub struct Repository {
     pub(crate) name: String,
     pub(crate) git: Arc<Mutex<git2::Repository>>,
     pub(crate) config: Config,
-    pub(crate) place: Place,
+    pub(crate) place: RefPlace,
     pub(crate) notes: Mutex<Vec<Failure>>,
 }
 
 /// Where a repository's references are.
-pub(crate) enum Place {
+pub(crate) enum RefPlace {
     /// Here: a bare repository, or a checkout that follows no other repository.
     Here,
     /// Here, a bare repository with hooks that judge what comes in: read in place, written through
@@ -144,12 +144,12 @@ impl Repository {
     /// `origin`) is read from there and pushed there.
     ///
     /// # Errors
-    /// [`Kind::Repository`]: there is none, it is of another owner, or it cannot be read; with a hint.
-    pub fn open(target: &Target, options: Options) -> Result<Self, Failure> {
+    /// [`FailureKind::Repository`]: there is none, it is of another owner, or it cannot be read; with a hint.
+    pub fn open_target(target: &RepositoryTarget, options: RepositoryOptions) -> Result<Self, Failure> {
         match target {
-            Target::Around(folder) => Self::around(folder, options),
-            Target::Path(path) => Self::at(path, options),
-            Target::Url(url) => Self::server(url, options),
+            RepositoryTarget::Around(folder) => Self::open_around(folder, options),
+            RepositoryTarget::Path(path) => Self::open_at(path, options),
+            RepositoryTarget::Url(url) => Self::open_server(url, options),
         }
     }
 
@@ -161,30 +161,30 @@ impl Repository {
 
     /// Where commits go: the repository that a checkout follows, else this one; without secrets.
     #[must_use]
-    pub fn written_at(&self) -> &str {
+    pub fn store_name(&self) -> &str {
         &self.store().name
     }
 
     /// The folder of a checkout's files; `None` for a bare repository and one on a server.
     #[must_use]
     pub fn root(&self) -> Option<PathBuf> {
-        self.lock().workdir().map(Path::to_path_buf)
+        self.lock_git().workdir().map(Path::to_path_buf)
     }
 
     /// Whether it is written on another machine.
     #[must_use]
     pub fn is_remote(&self) -> bool {
         match &self.place {
-            Place::Here | Place::Guarded(_) => false,
-            Place::Server { .. } => true,
-            Place::Elsewhere { upstream, .. } => upstream.is_remote(),
+            RefPlace::Here | RefPlace::Guarded(_) => false,
+            RefPlace::Server { .. } => true,
+            RefPlace::Elsewhere { upstream, .. } => upstream.is_remote(),
         }
     }
 
     /// A value of git's configuration as the repository sees it; variables (`GIT_CONFIG_COUNT`) win, as
     /// in git. An empty value is a value.
     #[must_use]
-    pub fn config(&self, key: &str) -> Option<&str> {
+    pub fn find_config(&self, key: &str) -> Option<&str> {
         self.config.get(key)
     }
 
@@ -194,9 +194,12 @@ impl Repository {
         std::mem::take(&mut self.notes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    pub(crate) fn note(&self, failure: Failure) {
-        let failure =
-            if failure.what.is_none() { failure.of(format!("repository {}", self.name)) } else { failure };
+    pub(crate) fn add_note(&self, failure: Failure) {
+        let failure = if failure.what.is_none() {
+            failure.with_object(format!("repository {}", self.name))
+        } else {
+            failure
+        };
         self.notes.lock().unwrap_or_else(PoisonError::into_inner).push(failure);
     }
 
@@ -208,84 +211,89 @@ impl Repository {
     /// The repository whose references count: the one that a checkout follows, or this one.
     pub(crate) fn store(&self) -> &Self {
         match &self.place {
-            Place::Here | Place::Guarded(_) | Place::Server { .. } => self,
-            Place::Elsewhere { upstream, .. } => upstream,
+            RefPlace::Here | RefPlace::Guarded(_) | RefPlace::Server { .. } => self,
+            RefPlace::Elsewhere { upstream, .. } => upstream,
         }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, git2::Repository> {
+    pub(crate) fn lock_git(&self) -> MutexGuard<'_, git2::Repository> {
         self.git.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn around(folder: &Path, options: Options) -> Result<Self, Failure> {
+    fn open_around(folder: &Path, options: RepositoryOptions) -> Result<Self, Failure> {
         let opened = match libgit2::open_named(folder, &options.environment) {
-            Err(e) if e.code() == git2::ErrorCode::NotFound => search(folder, &options.environment),
+            Err(e) if e.code() == git2::ErrorCode::NotFound => {
+                open_trusted_around(folder, &options.environment)
+            }
             found => found,
         };
         match opened {
-            Ok(git) => Self::opened(folder, git, options),
-            Err(e) => Err(explain(folder, &e)),
+            Ok(git) => Self::from_git(folder, git, options),
+            Err(e) => Err(make_open_failure(folder, &e)),
         }
     }
 
-    fn at(path: &Path, options: Options) -> Result<Self, Failure> {
+    fn open_at(path: &Path, options: RepositoryOptions) -> Result<Self, Failure> {
         let empty = !path.exists() || path.read_dir().is_ok_and(|mut d| d.next().is_none());
         if options.create && empty {
-            create(path, options.branch.as_deref().unwrap_or("main"))?;
+            create_bare(path, options.branch.as_deref().unwrap_or("main"))?;
         }
         match libgit2::open_named(path, &options.environment) {
-            Ok(git) => Self::opened(path, git, options),
-            Err(e) => Err(explain(path, &e)),
+            Ok(git) => Self::from_git(path, git, options),
+            Err(e) => Err(make_open_failure(path, &e)),
         }
     }
 
-    fn opened(path: &Path, git: git2::Repository, options: Options) -> Result<Self, Failure> {
+    fn from_git(path: &Path, git: git2::Repository, options: RepositoryOptions) -> Result<Self, Failure> {
         let name = path.display().to_string();
-        let config = Config::of(&git, &options.environment).map_err(|e| explain(path, &e))?;
-        let place = match clone::upstream(&git, &config)? {
-            None if guarded(&git) => {
+        let config =
+            Config::from_repository(&git, &options.environment).map_err(|e| make_open_failure(path, &e))?;
+        let place = match clone::find_upstream(&git, &config)? {
+            None if has_guarding_hooks(&git) => {
                 let (environment, timeouts) = (options.environment.clone(), options.timeouts);
-                Place::Guarded(Remote::here(git.path().to_path_buf(), environment, timeouts))
+                RefPlace::Guarded(Remote::from_path(git.path().to_path_buf(), environment, timeouts))
             }
-            None => Place::Here,
-            Some(Upstream { remote, url, push }) => {
+            None => RefPlace::Here,
+            Some(GitUpstream { remote, url, push }) => {
                 let base = git.workdir().unwrap_or(path);
-                let upstream = match Target::parse(&config.instead_of(&url, false), base)? {
-                    Target::Url(_) => clone::server(&url, push.as_deref(), &git, &config, options)?,
+                let upstream = match RepositoryTarget::parse(&config.rewrite_url(&url, false), base)? {
+                    RepositoryTarget::Url(_) => {
+                        clone::clone_server(&url, push.as_deref(), &git, &config, options)?
+                    }
                     // Never created: a remote that is not there is an error.
-                    Target::Path(path) | Target::Around(path) => {
-                        Self::at(&path, Options { create: false, ..options })?.here()
+                    RepositoryTarget::Path(path) | RepositoryTarget::Around(path) => {
+                        Self::open_at(&path, RepositoryOptions { create: false, ..options })?.strip_upstream()
                     }
                 };
-                Place::Elsewhere { upstream: Box::new(upstream), remote }
+                RefPlace::Elsewhere { upstream: Box::new(upstream), remote }
             }
         };
         Ok(Self { name, git: Arc::new(Mutex::new(git)), config, place, notes: Mutex::default() })
     }
 
     /// Without what it follows itself: a remote is written where it is.
-    fn here(mut self) -> Self {
-        if matches!(self.place, Place::Elsewhere { .. }) {
-            self.place = Place::Here;
+    fn strip_upstream(mut self) -> Self {
+        if matches!(self.place, RefPlace::Elsewhere { .. }) {
+            self.place = RefPlace::Here;
         }
         self
     }
 
-    fn server(url: &str, options: Options) -> Result<Self, Failure> {
-        let around = options.working.as_ref().and_then(|w| search(w, &options.environment).ok());
+    fn open_server(url: &str, options: RepositoryOptions) -> Result<Self, Failure> {
+        let around = options.working.as_ref().and_then(|w| open_trusted_around(w, &options.environment).ok());
         match around {
             Some(git) => {
-                let config = Config::of(&git, &options.environment)
-                    .map_err(|e| failure("git-config", "cannot read git's configuration", &e))?;
-                clone::apart(url, None, Some(config), options)
+                let config = Config::from_repository(&git, &options.environment)
+                    .map_err(|e| make_failure("git-config", "cannot read git's configuration", &e))?;
+                clone::clone_apart(url, None, Some(config), options)
             }
-            None => clone::apart(url, None, None, options),
+            None => clone::clone_apart(url, None, None, options),
         }
     }
 }
 
 /// Whether a bare repository has hooks that may refuse, or wait for, what is pushed.
-fn guarded(git: &git2::Repository) -> bool {
+fn has_guarding_hooks(git: &git2::Repository) -> bool {
     let hooks =
         ["pre-receive", "update", "proc-receive", "reference-transaction", "post-receive", "post-update"];
     let set = git.config().and_then(|c| c.get_path("core.hookspath")).map(|p| git.path().join(p));
@@ -299,26 +307,27 @@ fn guarded(git: &git2::Repository) -> bool {
 }
 
 /// The repository around `folder`, if it may be trusted.
-fn search(folder: &Path, environment: &Environment) -> Result<git2::Repository, git2::Error> {
+fn open_trusted_around(folder: &Path, environment: &Environment) -> Result<git2::Repository, git2::Error> {
     match libgit2::open_around(folder, environment) {
-        Err(e) if e.code() == git2::ErrorCode::Owner => trusted_by_variables(folder, environment).ok_or(e),
+        Err(e) if e.code() == git2::ErrorCode::Owner => open_by_variables(folder, environment).ok_or(e),
         found => found,
     }
 }
 
 /// Trust given by `GIT_CONFIG_COUNT` variables, which libgit2 does not read.
-fn trusted_by_variables(folder: &Path, environment: &Environment) -> Option<git2::Repository> {
+fn open_by_variables(folder: &Path, environment: &Environment) -> Option<git2::Repository> {
     let root = folder.ancestors().find(|p| p.join(".git").exists() || p.join("HEAD").is_file())?;
-    let trusted = environment.git_config().iter().any(|(key, value)| {
+    let trusted = environment.collect_git_config().iter().any(|(key, value)| {
         key.eq_ignore_ascii_case("safe.directory") && (value == "*" || Path::new(value) == root)
     });
     if trusted { libgit2::open_named(root, environment).ok() } else { None }
 }
 
 /// Makes an empty bare repository, whole or not at all: eight runs that start at once get one.
-fn create(path: &Path, branch: &str) -> Result<(), Failure> {
+fn create_bare(path: &Path, branch: &str) -> Result<(), Failure> {
     let cannot = |why: String| {
-        Failure::new(Kind::Repository, "repository-create", why).of(format!("repository {}", path.display()))
+        Failure::new(FailureKind::Repository, "repository-create", why)
+            .with_object(format!("repository {}", path.display()))
     };
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(parent)
@@ -339,28 +348,34 @@ fn create(path: &Path, branch: &str) -> Result<(), Failure> {
     }
 }
 
-fn explain(path: &Path, error: &git2::Error) -> Failure {
+fn make_open_failure(path: &Path, error: &git2::Error) -> Failure {
     let of = format!("repository {}", path.display());
     let failed = match error.code() {
         git2::ErrorCode::NotFound if !path.exists() => {
-            Failure::new(Kind::Repository, "repository-absent", "there is nothing at this path")
-                .hint("create it with `git init --bare`, or set repository.create: true")
+            Failure::new(FailureKind::Repository, "repository-absent", "there is nothing at this path")
+                .with_hint("create it with `git init --bare`, or set repository.create: true")
         }
         git2::ErrorCode::NotFound => {
-            Failure::new(Kind::Repository, "repository-absent", "this is no git repository")
-                .hint("name a bare repository, a checkout or a URL with --repo or repository.url")
+            Failure::new(FailureKind::Repository, "repository-absent", "this is no git repository")
+                .with_hint("name a bare repository, a checkout or a URL with --repo or repository.url")
         }
         git2::ErrorCode::Owner => Failure::new(
-            Kind::Repository,
+            FailureKind::Repository,
             "repository-owner",
             "the repository around this folder belongs to another user",
         )
-        .hint("name it with --repo PATH if you trust it; no configuration is changed"),
-        _ if error.message().contains("extension") => failure("repository-format", "cannot open it", error)
-            .hint("the repository uses an extension that libgit2 does not know; name its URL instead of the path"),
-        _ => failure("repository-unreadable", "cannot open it", error),
+        .with_hint("name it with --repo PATH if you trust it; no configuration is changed"),
+        _ if error.message().contains("extension") => make_failure(
+            "repository-format",
+            "cannot open it",
+            error,
+        )
+        .with_hint(
+            "the repository uses an extension that libgit2 does not know; name its URL instead of the path",
+        ),
+        _ => make_failure("repository-unreadable", "cannot open it", error),
     };
-    failed.of(of)
+    failed.with_object(of)
 }
 
 #[cfg(test)]
@@ -371,15 +386,15 @@ mod tests {
     #[test]
     fn targets_are_told_apart() {
         let base = Path::new("/base");
-        let parse = |t: &str| Target::parse(t, base);
-        assert_eq!(parse("."), Ok(Target::Around("/base".into())));
-        assert_eq!(parse("../gitops.git\n"), Ok(Target::Path("/base/../gitops.git".into())));
-        assert_eq!(parse("file:///srv/a.git"), Ok(Target::Path("/srv/a.git".into())));
-        assert_eq!(parse("https://h/a.git"), Ok(Target::Url("https://h/a.git".into())));
-        assert_eq!(parse("git@h:team/a.git"), Ok(Target::Url("git@h:team/a.git".into())));
-        assert_eq!(as_url("git@h:team/a.git").as_deref(), Some("ssh://git@h/~/team/a.git"));
-        assert_eq!(as_url("h:/srv/a.git").as_deref(), Some("ssh://h/srv/a.git"));
-        assert_eq!(as_url("-oProxyCommand=x:y"), None, "an option for ssh is no host");
+        let parse = |t: &str| RepositoryTarget::parse(t, base);
+        assert_eq!(parse("."), Ok(RepositoryTarget::Around("/base".into())));
+        assert_eq!(parse("../gitops.git\n"), Ok(RepositoryTarget::Path("/base/../gitops.git".into())));
+        assert_eq!(parse("file:///srv/a.git"), Ok(RepositoryTarget::Path("/srv/a.git".into())));
+        assert_eq!(parse("https://h/a.git"), Ok(RepositoryTarget::Url("https://h/a.git".into())));
+        assert_eq!(parse("git@h:team/a.git"), Ok(RepositoryTarget::Url("git@h:team/a.git".into())));
+        assert_eq!(normalize_url("git@h:team/a.git").as_deref(), Some("ssh://git@h/~/team/a.git"));
+        assert_eq!(normalize_url("h:/srv/a.git").as_deref(), Some("ssh://h/srv/a.git"));
+        assert_eq!(normalize_url("-oProxyCommand=x:y"), None, "an option for ssh is no host");
         assert!(parse("ftp://h/a").is_err());
         assert!(parse("a\nb").is_err());
         assert!(parse("").is_err());
@@ -388,13 +403,14 @@ mod tests {
     #[test]
     fn creation_is_asked_for_and_names_the_branch() {
         let dir = tempfile::tempdir().unwrap();
-        let target = Target::Path(dir.path().join("a/b.git"));
-        let failed = Repository::open(&target, Options::default()).unwrap_err();
+        let target = RepositoryTarget::Path(dir.path().join("a/b.git"));
+        let failed = Repository::open_target(&target, RepositoryOptions::default()).unwrap_err();
         assert_eq!(failed.code, "repository-absent");
         assert!(failed.hints[0].contains("create: true"), "{failed:?}");
-        let options = Options { create: true, branch: Some("trunk".into()), ..Options::default() };
-        let made = Repository::open(&target, options).unwrap();
-        let git = made.lock();
+        let options =
+            RepositoryOptions { create: true, branch: Some("trunk".into()), ..RepositoryOptions::default() };
+        let made = Repository::open_target(&target, options).unwrap();
+        let git = made.lock_git();
         assert!(git.is_bare() && git.references().unwrap().next().is_none());
         assert_eq!(
             git.find_reference("HEAD").unwrap().symbolic_target().ok().flatten(),
@@ -409,8 +425,12 @@ mod tests {
         let inside = dir.path().join("gitops");
         std::fs::create_dir(&inside).unwrap();
         std::fs::write(inside.join("x"), "").unwrap();
-        let failed = Repository::open(&Target::Path(inside.clone()), Options::default()).unwrap_err();
+        let failed =
+            Repository::open_target(&RepositoryTarget::Path(inside.clone()), RepositoryOptions::default())
+                .unwrap_err();
         assert_eq!(failed.code, "repository-absent");
-        assert!(Repository::open(&Target::Around(inside), Options::default()).is_ok());
+        assert!(
+            Repository::open_target(&RepositoryTarget::Around(inside), RepositoryOptions::default()).is_ok()
+        );
     }
 }

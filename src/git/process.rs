@@ -1,10 +1,10 @@
 //! Programs that speak git's protocol on their streams: `ssh`, and git's own `receive-pack` for a
 //! repository here whose hooks are to be heard.
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use crate::git::Environment;
 use crate::git::transport::{Stream, Timeouts, Wire};
-use crate::program::session::Session;
+use crate::program::session::ProgramSession;
 use git2::transport::Service;
 use std::io::{Read, Write};
 use std::path::PathBuf;
@@ -17,21 +17,22 @@ pub(crate) struct Receiver {
     pub path: PathBuf,
     pub environment: Environment,
     pub timeouts: Timeouts,
-    pub running: Mutex<Option<Arc<Session>>>,
+    pub running: Mutex<Option<Arc<ProgramSession>>>,
 }
 
 impl Receiver {
-    fn failure(&self, code: &'static str, why: impl Into<String>) -> Failure {
-        Failure::new(Kind::Repository, code, why).of(format!("repository {}", self.path.display()))
+    fn make_failure(&self, code: &'static str, why: impl Into<String>) -> Failure {
+        Failure::new(FailureKind::Repository, code, why)
+            .with_object(format!("repository {}", self.path.display()))
     }
 }
 
 impl Wire for Receiver {
-    fn stateless(&self) -> bool {
+    fn is_stateless(&self) -> bool {
         false
     }
 
-    fn open(&self, service: Service) -> Result<Box<dyn Stream>, Failure> {
+    fn open_stream(&self, service: Service) -> Result<Box<dyn Stream>, Failure> {
         let verb = match service {
             Service::UploadPackLs | Service::UploadPack => "upload-pack",
             Service::ReceivePackLs | Service::ReceivePack => "receive-pack",
@@ -49,30 +50,31 @@ impl Wire for Receiver {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => self
-                .failure(
+                .make_failure(
                     "program-absent",
                     "it has hooks, and the program git that would run them is not there",
                 )
-                .hint("install git, or name the repository by a URL of its server"),
-            _ => self.failure("repository-unreachable", format!("git {verb} cannot be started: {e}")),
+                .with_hint("install git, or name the repository by a URL of its server"),
+            _ => self.make_failure("repository-unreachable", format!("git {verb} cannot be started: {e}")),
         })?;
-        let session = Session::of(child, self.timeouts.silence)
-            .ok_or_else(|| self.failure("repository-unreachable", "git was started without its streams"))?;
+        let session = ProgramSession::from_child(child, self.timeouts.silence).ok_or_else(|| {
+            self.make_failure("repository-unreachable", "git was started without its streams")
+        })?;
         *self.running.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&session));
         Ok(Box::new(Pipe { session, first: None, place: self.path.display().to_string() }))
     }
 
-    fn close(&self) {
+    fn close_wire(&self) {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(session) = running {
-            session.end();
+            session.end_program();
         }
     }
 }
 
 /// The stream to a running program.
 pub(crate) struct Pipe {
-    pub session: Arc<Session>,
+    pub session: Arc<ProgramSession>,
     /// A byte that was read already.
     pub first: Option<u8>,
     /// The repository, for messages.
@@ -80,15 +82,17 @@ pub(crate) struct Pipe {
 }
 
 impl Pipe {
-    fn broken(&self, error: &std::io::Error) -> std::io::Error {
-        let (words, timed_out) = self.session.end();
+    fn make_broken_error(&self, error: &std::io::Error) -> std::io::Error {
+        let (words, timed_out) = self.session.end_program();
         let why = match (timed_out, words.is_empty()) {
             (true, _) => "the server fell silent".to_owned(),
             (false, false) => words,
             (false, true) => format!("the connection broke off: {error}"),
         };
         let of = format!("repository {}", self.place);
-        std::io::Error::other(Failure::new(Kind::Repository, "repository-unreachable", why).of(of))
+        std::io::Error::other(
+            Failure::new(FailureKind::Repository, "repository-unreachable", why).with_object(of),
+        )
     }
 }
 
@@ -104,18 +108,20 @@ impl Read for Pipe {
             }
             return Ok(1);
         }
-        match self.session.read(buffer) {
+        match self.session.read_output(buffer) {
             // The server hung up in the middle of an exchange.
-            Ok(0) if !buffer.is_empty() => Err(self.broken(&std::io::ErrorKind::UnexpectedEof.into())),
+            Ok(0) if !buffer.is_empty() => {
+                Err(self.make_broken_error(&std::io::ErrorKind::UnexpectedEof.into()))
+            }
             Ok(n) => Ok(n),
-            Err(e) => Err(self.broken(&e)),
+            Err(e) => Err(self.make_broken_error(&e)),
         }
     }
 }
 
 impl Write for Pipe {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.session.write(bytes).map_err(|e| self.broken(&e))
+        self.session.write_input(bytes).map_err(|e| self.make_broken_error(&e))
     }
 
     fn flush(&mut self) -> std::io::Result<()> {

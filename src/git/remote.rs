@@ -3,12 +3,12 @@
 //! What became of a push is decided by comparing references, never by the server's words: libgit2 reports
 //! success when a server refuses a reference, and every server words its refusals differently.
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use crate::git::http::Http;
 use crate::git::process::Receiver;
 use crate::git::ssh::Ssh;
-use crate::git::transport::{ADDRESS, Wire, over};
-use crate::git::{Config, Environment, Options, Timeouts, failure};
+use crate::git::transport::{ADDRESS, Wire, run_over_wire};
+use crate::git::{Config, Environment, RepositoryOptions, Timeouts, make_failure};
 use git2::{AutotagOption, Direction, FetchOptions, Oid, PushOptions, RemoteCallbacks};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -37,7 +37,7 @@ pub(crate) enum Advance {
 
 /// Where a reference may be moved to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Step {
+pub(crate) enum PushStep {
     /// To a descendant only.
     Forward,
     /// Anywhere, from the commit that is expected and from no other.
@@ -51,7 +51,7 @@ const WORDS: usize = 8 * 1024;
 const FETCHED: &str = "refs/fetched";
 
 /// Where `reference` of the server is kept once fetched.
-pub(crate) fn fetched(reference: &str) -> String {
+pub(crate) fn format_fetched_ref(reference: &str) -> String {
     format!("{FETCHED}/{}", reference.strip_prefix("refs/").unwrap_or(reference))
 }
 
@@ -64,25 +64,26 @@ impl Remote {
         url: &str,
         push: Option<&str>,
         config: &Config,
-        options: &Options,
+        options: &RepositoryOptions,
         folder: Option<PathBuf>,
     ) -> Result<Self, Failure> {
-        let rewritten = config.instead_of(url, false);
-        let (name, fetch) = wire(&rewritten, config, options, folder.clone())?;
-        let to = config.instead_of(push.unwrap_or(url), true);
-        let push = if to == rewritten { Arc::clone(&fetch) } else { wire(&to, config, options, folder)?.1 };
+        let rewritten = config.rewrite_url(url, false);
+        let (name, fetch) = make_wire(&rewritten, config, options, folder.clone())?;
+        let to = config.rewrite_url(push.unwrap_or(url), true);
+        let push =
+            if to == rewritten { Arc::clone(&fetch) } else { make_wire(&to, config, options, folder)?.1 };
         Ok(Self { name, fetch, push })
     }
 
     /// A bare repository here, spoken to as if it were a server: its hooks run.
-    pub fn here(path: PathBuf, environment: Environment, timeouts: Timeouts) -> Self {
+    pub fn from_path(path: PathBuf, environment: Environment, timeouts: Timeouts) -> Self {
         let name = path.display().to_string();
         let wire: Arc<dyn Wire> =
             Arc::new(Receiver { path, environment, timeouts, running: Mutex::default() });
         Self { name, fetch: Arc::clone(&wire), push: wire }
     }
 
-    fn work<T: Send>(
+    fn run_work<T: Send>(
         &self,
         wire: &Arc<dyn Wire>,
         store: &Mutex<git2::Repository>,
@@ -95,18 +96,17 @@ impl Remote {
             let task = threads.spawn(|| {
                 let git: MutexGuard<'_, git2::Repository> =
                     store.lock().unwrap_or_else(PoisonError::into_inner);
-                over(wire, || work(&git))
+                run_over_wire(wire, || work(&git))
             });
             task.join()
         });
         match done {
             Ok(Ok(value)) => Ok(value),
             Ok(Err((Some(failure), _))) => Err(failure),
-            Ok(Err((None, e))) => {
-                Err(failure("repository-unreachable", doing, &e).of(format!("repository {}", self.name)))
-            }
+            Ok(Err((None, e))) => Err(make_failure("repository-unreachable", doing, &e)
+                .with_object(format!("repository {}", self.name))),
             Err(_) => Err(Failure::new(
-                Kind::Internal,
+                FailureKind::Internal,
                 "git-thread",
                 format!("{doing}: the git thread ended early"),
             )),
@@ -117,11 +117,11 @@ impl Remote {
     ///
     /// # Errors
     /// It cannot be reached or refuses us.
-    pub fn heads(&self, store: &Mutex<git2::Repository>) -> Result<BTreeMap<String, Oid>, Failure> {
-        self.work(&self.fetch, store, "cannot list the server's references", |git| {
+    pub fn fetch_heads(&self, store: &Mutex<git2::Repository>) -> Result<BTreeMap<String, Oid>, Failure> {
+        self.run_work(&self.fetch, store, "cannot list the server's references", |git| {
             let mut remote = git.remote_anonymous(ADDRESS)?;
             remote.connect(Direction::Fetch)?;
-            let heads = listed(&remote)?;
+            let heads = collect_heads(&remote)?;
             remote.disconnect()?;
             Ok(heads)
         })
@@ -131,8 +131,8 @@ impl Remote {
     ///
     /// # Errors
     /// It cannot be reached or refuses us.
-    pub fn default_branch(&self, store: &Mutex<git2::Repository>) -> Result<Option<String>, Failure> {
-        self.work(&self.fetch, store, "cannot list the server's references", |git| {
+    pub fn fetch_default_branch(&self, store: &Mutex<git2::Repository>) -> Result<Option<String>, Failure> {
+        self.run_work(&self.fetch, store, "cannot list the server's references", |git| {
             let mut remote = git.remote_anonymous(ADDRESS)?;
             remote.connect(Direction::Fetch)?;
             let head =
@@ -148,19 +148,19 @@ impl Remote {
     ///
     /// # Errors
     /// It cannot be reached or refuses us.
-    pub fn fetch(
+    pub fn fetch_references(
         &self,
         store: &Mutex<git2::Repository>,
         references: &[String],
         depth: i32,
     ) -> Result<BTreeMap<String, Oid>, Failure> {
-        self.work(&self.fetch, store, "cannot fetch", |git| {
+        self.run_work(&self.fetch, store, "cannot fetch", |git| {
             let mut remote = git.remote_anonymous(ADDRESS)?;
             remote.connect(Direction::Fetch)?;
-            let heads = listed(&remote)?;
+            let heads = collect_heads(&remote)?;
             let mut specs = Vec::new();
             for reference in references {
-                let kept = fetched(reference);
+                let kept = format_fetched_ref(reference);
                 match heads.get(reference) {
                     Some(oid) if git.find_commit(*oid).is_ok() => {
                         git.reference(&kept, *oid, true, "fetched")?;
@@ -187,12 +187,12 @@ impl Remote {
     ///
     /// # Errors
     /// It cannot be reached or refuses us.
-    pub fn deepen(&self, store: &Mutex<git2::Repository>, reference: &str) -> Result<(), Failure> {
-        self.work(&self.fetch, store, "cannot fetch", |git| {
+    pub fn deepen_reference(&self, store: &Mutex<git2::Repository>, reference: &str) -> Result<(), Failure> {
+        self.run_work(&self.fetch, store, "cannot fetch", |git| {
             let mut options = FetchOptions::new();
             let depth = if git.is_shallow() { i32::MAX } else { 0 };
             options.depth(depth).download_tags(AutotagOption::None).update_fetchhead(false);
-            let spec = format!("+{reference}:{}", fetched(reference));
+            let spec = format!("+{reference}:{}", format_fetched_ref(reference));
             git.remote_anonymous(ADDRESS)?.fetch(&[spec], Some(&mut options), None)
         })
     }
@@ -202,22 +202,23 @@ impl Remote {
     /// # Errors
     /// It cannot be reached or refuses us, and nothing of ours is there; or it broke off in the middle
     /// and cannot be read back.
-    pub fn push(
+    pub fn push_reference(
         &self,
         store: &Mutex<git2::Repository>,
         reference: &str,
         new: Oid,
         expected: Option<Oid>,
-        step: Step,
+        step: PushStep,
     ) -> Result<Advance, Failure> {
         let sign = match step {
-            Step::Forward => "",
-            Step::Anywhere => "+",
+            PushStep::Forward => "",
+            PushStep::Anywhere => "+",
         };
-        let said = Mutex::new(Said::default());
-        let keep =
-            |change: &dyn Fn(&mut Said)| change(&mut said.lock().unwrap_or_else(PoisonError::into_inner));
-        let pushed = self.work(&self.push, store, "cannot push", |git| {
+        let said = Mutex::new(ServerWords::default());
+        let keep = |change: &dyn Fn(&mut ServerWords)| {
+            change(&mut said.lock().unwrap_or_else(PoisonError::into_inner))
+        };
+        let pushed = self.run_work(&self.push, store, "cannot push", |git| {
             let mut callbacks = RemoteCallbacks::new();
             callbacks.push_negotiation(|updates| {
                 let there = updates.iter().map(git2::PushUpdate::src).find(|oid| !oid.is_zero());
@@ -229,7 +230,7 @@ impl Remote {
                 Err(git2::Error::from_str("the reference moved"))
             });
             callbacks.sideband_progress(|words| {
-                keep(&|s| s.hear(words));
+                keep(&|s| s.add_words(words));
                 true
             });
             callbacks.push_update_reference(|_, status| {
@@ -248,11 +249,17 @@ impl Remote {
             return pushed.map(|()| Advance::Done);
         }
         let accepted = pushed.is_ok() && said.status == Some(None);
-        self.judge(store, reference, new, expected, &Reported { pushed, accepted, words: said.words() })
+        self.judge_push(
+            store,
+            reference,
+            new,
+            expected,
+            &Reported { pushed, accepted, words: said.format_words() },
+        )
     }
 
     /// What became of a push, from what the server now has.
-    fn judge(
+    fn judge_push(
         &self,
         store: &Mutex<git2::Repository>,
         reference: &str,
@@ -264,14 +271,14 @@ impl Remote {
         let mut tries = 0;
         loop {
             let unknown = |f: Failure| {
-                f.hint("the push may still arrive; the next run finds what became of it and goes on")
+                f.with_hint("the push may still arrive; the next run finds what became of it and goes on")
             };
-            let there = self.heads(store).map_err(unknown)?.get(reference).copied();
+            let there = self.fetch_heads(store).map_err(unknown)?.get(reference).copied();
             if there == Some(new) {
                 return Ok(Advance::Done);
             }
             if there != expected {
-                let ours = self.holds(store, reference, there, new).map_err(unknown)?;
+                let ours = self.has_commit(store, reference, there, new).map_err(unknown)?;
                 return Ok(if ours { Advance::Done } else { Advance::Moved });
             }
             // A writer that held the lock when ours was refused may be about to move it.
@@ -285,18 +292,18 @@ impl Remote {
             tries += 1;
             if tries == TRIES {
                 return Err(Failure::new(
-                    Kind::Repository,
+                    FailureKind::Repository,
                     "push-not-seen",
                     format!("the server accepted the push, yet its {reference} is still where it was"),
                 )
-                .of(format!("repository {}", self.name)));
+                .with_object(format!("repository {}", self.name)));
             }
             std::thread::sleep(Duration::from_millis(500 * u64::from(tries)));
         }
     }
 
     /// Whether the server's `reference`, which is `there`, holds `new` among its ancestors.
-    fn holds(
+    fn has_commit(
         &self,
         store: &Mutex<git2::Repository>,
         reference: &str,
@@ -306,11 +313,11 @@ impl Remote {
         let Some(there) = there else { return Ok(false) };
         let lock = || store.lock().unwrap_or_else(PoisonError::into_inner);
         if lock().find_commit(there).is_err() {
-            self.fetch(store, &[reference.to_owned()], 0)?;
+            self.fetch_references(store, &[reference.to_owned()], 0)?;
         }
         lock()
             .graph_descendant_of(there, new)
-            .map_err(|e| failure("repository-unreadable", "cannot compare commits", &e))
+            .map_err(|e| make_failure("repository-unreadable", "cannot compare commits", &e))
     }
 }
 
@@ -323,7 +330,7 @@ struct Reported {
 
 /// What was heard during a push.
 #[derive(Default)]
-struct Said {
+struct ServerWords {
     sent: bool,
     moved: bool,
     /// The reference's own status: `Some(None)` is accepted.
@@ -331,14 +338,14 @@ struct Said {
     heard: Vec<u8>,
 }
 
-impl Said {
-    fn hear(&mut self, words: &[u8]) {
+impl ServerWords {
+    fn add_words(&mut self, words: &[u8]) {
         let room = WORDS.saturating_sub(self.heard.len()).min(words.len());
         self.heard.extend_from_slice(&words[..room]);
     }
 
     /// The server's words: why it refused, then what its hooks printed.
-    fn words(&self) -> String {
+    fn format_words(&self) -> String {
         let heard = String::from_utf8_lossy(&self.heard);
         let lines = heard.split(['\n', '\r']).map(str::trim).filter(|l| !l.is_empty());
         let status = self.status.iter().flatten().map(String::as_str);
@@ -347,19 +354,19 @@ impl Said {
     }
 }
 
-fn listed(remote: &git2::Remote<'_>) -> Result<BTreeMap<String, Oid>, git2::Error> {
+fn collect_heads(remote: &git2::Remote<'_>) -> Result<BTreeMap<String, Oid>, git2::Error> {
     Ok(remote.list()?.iter().map(|head| (head.name().to_owned(), head.oid())).collect())
 }
 
 /// The wire for a URL's scheme, and the URL as it may be shown.
-fn wire(
+fn make_wire(
     text: &str,
     config: &Config,
-    options: &Options,
+    options: &RepositoryOptions,
     folder: Option<PathBuf>,
 ) -> Result<(String, Arc<dyn Wire>), Failure> {
-    let text = super::open::as_url(text).unwrap_or_else(|| text.to_owned());
-    let wrong = |why: String| Failure::input("repository-name", why).of("repository");
+    let text = super::open::normalize_url(text).unwrap_or_else(|| text.to_owned());
+    let wrong = |why: String| Failure::new_input("repository-name", why).with_object("repository");
     let url = Url::parse(&text).map_err(|e| wrong(format!("its URL cannot be read: {e}")))?;
     let mut shown = url.clone();
     // Cannot fail for URLs with a host; others are refused below.

@@ -1,10 +1,10 @@
 //! One commit's files, read in place: what decisions are made on.
 
-use crate::error::{Failure, Kind};
-use crate::files::{Entry, EntryKind, Files, Unreadable};
-use crate::git::open::Place;
-use crate::git::remote::fetched;
-use crate::git::{Repository, failure};
+use crate::error::{Failure, FailureKind};
+use crate::files::{EntryKind, FileEntry, Files, Unreadable};
+use crate::git::open::RefPlace;
+use crate::git::remote::format_fetched_ref;
+use crate::git::{Repository, make_failure};
 use crate::model::id::CommitId;
 use git2::{ObjectType, Oid};
 use std::collections::HashMap;
@@ -43,29 +43,29 @@ impl Repository {
     ///
     /// # Errors
     /// The branch is not a valid name or not there, or the repository cannot be read.
-    pub fn snapshot(&self, branch: &str) -> Result<Snapshot, Failure> {
+    pub fn read_snapshot(&self, branch: &str) -> Result<Snapshot, Failure> {
         let branch = branch.trim();
         let reference = format!("refs/heads/{branch}");
         if !git2::Reference::is_valid_name(&reference) {
-            return Err(Failure::input("branch-name", format!("{branch:?} is no valid branch name"))
-                .of(format!("repository {}", self.name)));
+            return Err(Failure::new_input("branch-name", format!("{branch:?} is no valid branch name"))
+                .with_object(format!("repository {}", self.name)));
         }
         match &self.place {
-            Place::Here | Place::Guarded(_) => self.read(branch, &reference, &reference),
-            Place::Server { remote, depth, read, .. } => {
+            RefPlace::Here | RefPlace::Guarded(_) => self.read_commit(branch, &reference, &reference),
+            RefPlace::Server { remote, depth, read, .. } => {
                 let wanted = [reference.clone(), ATTACHED.to_owned()];
-                let heads = remote.fetch(&self.git, &wanted, *depth)?;
+                let heads = remote.fetch_references(&self.git, &wanted, *depth)?;
                 read.store(true, Ordering::Relaxed);
                 if !heads.contains_key(&reference) {
                     let names = heads.keys().filter_map(|h| h.strip_prefix("refs/heads/")).map(str::to_owned);
-                    absent_branch(&self.name, branch, &names.collect::<Vec<_>>())?;
+                    refuse_absent_branch(&self.name, branch, &names.collect::<Vec<_>>())?;
                 }
-                self.read(branch, &reference, &fetched(&reference))
+                self.read_commit(branch, &reference, &format_fetched_ref(&reference))
             }
-            Place::Elsewhere { upstream, .. } => {
-                let snapshot = upstream.snapshot(branch)?;
-                if snapshot.head.is_none() && self.lock().head().is_ok() {
-                    return Err(self.not_pushed(upstream, branch));
+            RefPlace::Elsewhere { upstream, .. } => {
+                let snapshot = upstream.read_snapshot(branch)?;
+                if snapshot.head.is_none() && self.lock_git().head().is_ok() {
+                    return Err(self.make_not_pushed(upstream, branch));
                 }
                 Ok(snapshot)
             }
@@ -73,59 +73,59 @@ impl Repository {
     }
 
     /// The checkout holds commits, and the server that it follows holds none yet: what is meant is not there to read.
-    fn not_pushed(&self, upstream: &Repository, branch: &str) -> Failure {
+    fn make_not_pushed(&self, upstream: &Repository, branch: &str) -> Failure {
         Failure::new(
-            Kind::Repository,
+            FailureKind::Repository,
             "not-pushed",
             format!(
                 "the checkout's commits are not on {} yet, and that is where runs read and write",
                 upstream.name()
             ),
         )
-        .of(format!("repository {}", self.name))
-        .hint(format!("push them first: git push -u origin HEAD:{branch}"))
+        .with_object(format!("repository {}", self.name))
+        .with_hint(format!("push them first: git push -u origin HEAD:{branch}"))
     }
 
     /// The commit of a reference beside the branches; on a server as of the last snapshot, or of now
     /// where `fresh`.
-    pub(crate) fn side(&self, reference: &str, fresh: bool) -> Result<Option<Oid>, Failure> {
+    pub(crate) fn resolve_side(&self, reference: &str, fresh: bool) -> Result<Option<Oid>, Failure> {
         let mut kept = reference.to_owned();
-        if let Place::Server { remote, depth, read, .. } = &self.place {
+        if let RefPlace::Server { remote, depth, read, .. } = &self.place {
             if fresh || reference != ATTACHED || !read.load(Ordering::Relaxed) {
-                remote.fetch(&self.git, &[reference.to_owned()], *depth)?;
+                remote.fetch_references(&self.git, &[reference.to_owned()], *depth)?;
             }
-            kept = fetched(reference);
+            kept = format_fetched_ref(reference);
         }
-        match self.lock().refname_to_id(&kept) {
+        match self.lock_git().refname_to_id(&kept) {
             Ok(oid) => Ok(Some(oid)),
             Err(e) if e.code() == git2::ErrorCode::NotFound => Ok(None),
-            Err(e) => Err(failure("repository-unreadable", &format!("cannot read {reference}"), &e)),
+            Err(e) => Err(make_failure("repository-unreadable", &format!("cannot read {reference}"), &e)),
         }
     }
 
     /// Reads the commit that `kept` points to, which is the repository's `reference`.
-    fn read(&self, branch: &str, reference: &str, kept: &str) -> Result<Snapshot, Failure> {
-        let git = self.lock();
+    fn read_commit(&self, branch: &str, reference: &str, kept: &str) -> Result<Snapshot, Failure> {
+        let git = self.lock_git();
         let commit = match git.find_reference(kept) {
             Ok(found) => Some(
                 found
                     .peel_to_commit()
-                    .map_err(|e| failure("repository-unreadable", "cannot read the branch", &e))?,
+                    .map_err(|e| make_failure("repository-unreadable", "cannot read the branch", &e))?,
             ),
             Err(e) if e.code() == git2::ErrorCode::NotFound => {
                 if kept == reference {
-                    self.must_be_empty(&git, branch)?;
+                    self.check_empty(&git, branch)?;
                 }
                 None
             }
-            Err(e) => return Err(failure("repository-unreadable", "cannot read the branch", &e)),
+            Err(e) => return Err(make_failure("repository-unreadable", "cannot read the branch", &e)),
         };
         let (commit, tree) = match &commit {
             Some(commit) => (Some(commit.id()), Some(commit.tree_id())),
             None => (None, None),
         };
         Ok(Snapshot {
-            head: commit.map(commit_id).transpose()?,
+            head: commit.map(make_commit_id).transpose()?,
             branch: branch.to_owned(),
             name: format!("{}@{branch}", self.name),
             git: Arc::clone(&self.git),
@@ -140,65 +140,66 @@ impl Repository {
     ///
     /// # Errors
     /// The repository cannot be read.
-    pub fn default_branch(&self) -> Result<Option<String>, Failure> {
+    pub fn find_default_branch(&self) -> Result<Option<String>, Failure> {
         match &self.place {
-            Place::Here | Place::Guarded(_) | Place::Elsewhere { .. } => {
-                let git = self.lock();
+            RefPlace::Here | RefPlace::Guarded(_) | RefPlace::Elsewhere { .. } => {
+                let git = self.lock_git();
                 let head = git
                     .find_reference("HEAD")
-                    .map_err(|e| failure("repository-unreadable", "cannot read HEAD", &e))?;
+                    .map_err(|e| make_failure("repository-unreadable", "cannot read HEAD", &e))?;
                 let target = head.symbolic_target().ok().flatten().map(str::to_owned);
                 Ok(target.and_then(|t| t.strip_prefix("refs/heads/").map(str::to_owned)))
             }
-            Place::Server { remote, .. } => remote.default_branch(&self.git),
+            RefPlace::Server { remote, .. } => remote.fetch_default_branch(&self.git),
         }
     }
 
-    fn must_be_empty(&self, git: &git2::Repository, branch: &str) -> Result<(), Failure> {
-        let unreadable = |e: git2::Error| failure("repository-unreadable", "cannot list branches", &e);
+    fn check_empty(&self, git: &git2::Repository, branch: &str) -> Result<(), Failure> {
+        let unreadable = |e: git2::Error| make_failure("repository-unreadable", "cannot list branches", &e);
         let mut names = Vec::new();
         for found in git.branches(Some(git2::BranchType::Local)).map_err(unreadable)? {
             let (found, _) = found.map_err(unreadable)?;
             names.push(String::from_utf8_lossy(found.name_bytes().map_err(unreadable)?).into_owned());
         }
-        absent_branch(&self.name, branch, &names)
+        refuse_absent_branch(&self.name, branch, &names)
     }
 }
 
 /// Refuses a branch that is not among the repository's; none at all is an empty repository.
-pub(crate) fn absent_branch(repository: &str, branch: &str, names: &[String]) -> Result<(), Failure> {
+pub(crate) fn refuse_absent_branch(repository: &str, branch: &str, names: &[String]) -> Result<(), Failure> {
     if names.is_empty() {
         return Ok(());
     }
     let shown: Vec<&str> = names.iter().take(5).map(String::as_str).collect();
     let more = if names.len() > shown.len() { ", …" } else { "" };
     Err(Failure::new(
-        Kind::Repository,
+        FailureKind::Repository,
         "branch-absent",
         format!("it has no branch {branch:?} (it has {}{more})", shown.join(", ")),
     )
-    .of(format!("repository {repository}"))
-    .hint(format!(
+    .with_object(format!("repository {repository}"))
+    .with_hint(format!(
         "name another branch with --branch, or create it: git push <remote> {}:refs/heads/{branch}",
         shown[0]
     )))
 }
 
 /// A git object id as ours.
-pub(crate) fn commit_id(oid: Oid) -> Result<CommitId, Failure> {
-    CommitId::parse(&oid.to_string()).map_err(|e| Failure::new(Kind::Internal, "commit-id", e.to_string()))
+pub(crate) fn make_commit_id(oid: Oid) -> Result<CommitId, Failure> {
+    CommitId::parse(&oid.to_string())
+        .map_err(|e| Failure::new(FailureKind::Internal, "commit-id", e.to_string()))
 }
 
 impl Snapshot {
     /// The files of one commit of a repository that is open.
-    pub(crate) fn of(
+    pub(crate) fn from_commit(
         git: &Arc<Mutex<git2::Repository>>,
         name: String,
         branch: &str,
         (commit, tree): (Oid, Oid),
     ) -> Result<Self, Failure> {
         Ok(Self {
-            head: Some(commit_id(commit)?),
+            head: Some(make_commit_id(commit)?),
             branch: branch.to_owned(),
             name: format!("{name}@{branch}"),
             git: Arc::clone(git),
@@ -210,7 +211,7 @@ impl Snapshot {
 
     /// The same commit once more.
     #[must_use]
-    pub fn again(&self) -> Self {
+    pub fn copy_fresh(&self) -> Self {
         Self {
             head: self.head.clone(),
             branch: self.branch.clone(),
@@ -222,7 +223,7 @@ impl Snapshot {
         }
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, git2::Repository> {
+    pub(crate) fn lock_git(&self) -> MutexGuard<'_, git2::Repository> {
         self.git.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -232,11 +233,11 @@ impl Files for Snapshot {
         self.name.clone()
     }
 
-    fn walk(&self, prefix: &str) -> (Vec<Entry>, Vec<Unreadable>) {
-        let mut walk = Walk { git: &self.lock(), entries: Vec::new(), unreadable: Vec::new() };
+    fn list_entries(&self, prefix: &str) -> (Vec<FileEntry>, Vec<Unreadable>) {
+        let mut walk = Walk { git: &self.lock_git(), entries: Vec::new(), unreadable: Vec::new() };
         let prefix = prefix.trim_matches('/');
         if let Some(root) = self.tree {
-            walk.below(root, prefix);
+            walk.walk_below(root, prefix);
         }
         let Walk { mut entries, unreadable, .. } = walk;
         entries.sort_by(|a, b| a.0.path.cmp(&b.0.path));
@@ -249,10 +250,10 @@ impl Files for Snapshot {
         (entries.into_iter().map(|(entry, _)| entry).collect(), unreadable)
     }
 
-    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable> {
-        let unreadable = |e: &git2::Error| Unreadable { path: path.to_owned(), why: why(e) };
+    fn read_file(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable> {
+        let unreadable = |e: &git2::Error| Unreadable { path: path.to_owned(), why: format_reason(e) };
         let known = self.known.lock().unwrap_or_else(PoisonError::into_inner).get(path).copied();
-        let git = self.lock();
+        let git = self.lock_git();
         let oid = match (known, self.tree) {
             (Some(oid), _) => oid,
             (None, None) => return Ok(None),
@@ -277,7 +278,7 @@ impl Files for Snapshot {
 /// Mode of a symbolic link in a tree.
 pub(crate) const LINK: i32 = 0o120_000;
 
-fn why(error: &git2::Error) -> String {
+fn format_reason(error: &git2::Error) -> String {
     if error.code() == git2::ErrorCode::NotFound {
         "its content is not in this clone (a partial clone lacks blobs); name the repository's URL".to_owned()
     } else {
@@ -287,28 +288,30 @@ fn why(error: &git2::Error) -> String {
 
 struct Walk<'a> {
     git: &'a git2::Repository,
-    entries: Vec<(Entry, Oid)>,
+    entries: Vec<(FileEntry, Oid)>,
     unreadable: Vec<Unreadable>,
 }
 
 impl Walk<'_> {
     /// Everything at or below `prefix`.
-    fn below(&mut self, root: Oid, prefix: &str) {
+    fn walk_below(&mut self, root: Oid, prefix: &str) {
         if prefix.is_empty() {
-            return self.tree(root, "");
+            return self.walk_tree(root, "");
         }
         let found = self.git.find_tree(root).and_then(|t| t.get_path(std::path::Path::new(prefix)));
         match found {
-            Ok(entry) => self.entry(entry.kind(), entry.filemode(), entry.id(), prefix.to_owned()),
+            Ok(entry) => self.take_entry(entry.kind(), entry.filemode(), entry.id(), prefix.to_owned()),
             Err(e) if e.code() == git2::ErrorCode::NotFound && self.git.find_tree(root).is_ok() => {}
-            Err(e) => self.unreadable.push(Unreadable { path: prefix.to_owned(), why: why(&e) }),
+            Err(e) => self.unreadable.push(Unreadable { path: prefix.to_owned(), why: format_reason(&e) }),
         }
     }
 
-    fn tree(&mut self, oid: Oid, path: &str) {
+    fn walk_tree(&mut self, oid: Oid, path: &str) {
         let tree = match self.git.find_tree(oid) {
             Ok(tree) => tree,
-            Err(e) => return self.unreadable.push(Unreadable { path: path.to_owned(), why: why(&e) }),
+            Err(e) => {
+                return self.unreadable.push(Unreadable { path: path.to_owned(), why: format_reason(&e) });
+            }
         };
         for entry in &tree {
             let at = match std::str::from_utf8(entry.name_bytes()) {
@@ -325,13 +328,13 @@ impl Walk<'_> {
             if hidden && entry.kind() == Some(ObjectType::Tree) {
                 continue;
             }
-            self.entry(entry.kind(), entry.filemode(), entry.id(), at);
+            self.take_entry(entry.kind(), entry.filemode(), entry.id(), at);
         }
     }
 
-    fn entry(&mut self, kind: Option<ObjectType>, mode: i32, oid: Oid, path: String) {
+    fn take_entry(&mut self, kind: Option<ObjectType>, mode: i32, oid: Oid, path: String) {
         let kind = match kind {
-            Some(ObjectType::Tree) => return self.tree(oid, &path),
+            Some(ObjectType::Tree) => return self.walk_tree(oid, &path),
             Some(ObjectType::Commit) => EntryKind::Submodule,
             Some(ObjectType::Blob) if mode == LINK => EntryKind::Link,
             Some(ObjectType::Blob) => EntryKind::File,
@@ -340,6 +343,6 @@ impl Walk<'_> {
                 return self.unreadable.push(Unreadable { path, why });
             }
         };
-        self.entries.push((Entry { path, kind, id: Some(oid.to_string()) }, oid));
+        self.entries.push((FileEntry { path, kind, id: Some(oid.to_string()) }, oid));
     }
 }

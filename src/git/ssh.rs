@@ -1,12 +1,12 @@
 //! Git's protocol over SSH, through the system's `ssh`: its keys, agent, configuration and known hosts
 //! are what a person has set up already. A host key that is not known is never accepted.
 
-use crate::error::{Failure, Kind};
-use crate::git::credentials::decoded;
+use crate::error::{Failure, FailureKind};
+use crate::git::credentials::decode_percent;
 use crate::git::process::Pipe;
 use crate::git::transport::{Stream, Timeouts, Wire};
 use crate::git::{Config, Environment};
-use crate::program::session::Session;
+use crate::program::session::ProgramSession;
 use git2::transport::Service;
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -17,17 +17,17 @@ use url::Url;
 
 /// A server over SSH.
 pub(crate) struct Ssh {
-    place: Place,
+    place: SshPlace,
     program: Program,
     timeouts: Timeouts,
     known_hosts: Option<PathBuf>,
     environment: Environment,
-    running: Mutex<Option<Arc<Session>>>,
+    running: Mutex<Option<Arc<ProgramSession>>>,
 }
 
 /// Where the repository is.
 #[derive(Debug, PartialEq, Eq)]
-struct Place {
+struct SshPlace {
     /// `user@host` or `host`.
     destination: String,
     port: Option<u16>,
@@ -55,18 +55,18 @@ impl Ssh {
         known_hosts: Option<PathBuf>,
         timeouts: Timeouts,
     ) -> Result<Self, Failure> {
-        let place = Place::of(url)?;
-        let known_hosts = known_hosts.or_else(|| environment.path("EXPEDITE_SSH_KNOWN_HOSTS"));
-        let program = Program::of(config, environment)?;
+        let place = SshPlace::from_url(url)?;
+        let known_hosts = known_hosts.or_else(|| environment.get_path("EXPEDITE_SSH_KNOWN_HOSTS"));
+        let program = Program::from_config(config, environment)?;
         let running = Mutex::new(None);
         Ok(Self { place, program, timeouts, known_hosts, environment: environment.clone(), running })
     }
 
-    fn running(&self) -> MutexGuard<'_, Option<Arc<Session>>> {
+    fn lock_running(&self) -> MutexGuard<'_, Option<Arc<ProgramSession>>> {
         self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn command(&self, more: &[&str], remote: &str) -> Command {
+    fn build_command(&self, more: &[&str], remote: &str) -> Command {
         let mut arguments: Vec<String> = Vec::new();
         let mut option = |text: String| arguments.extend(["-o".to_owned(), text]);
         option("StrictHostKeyChecking=yes".to_owned());
@@ -113,60 +113,61 @@ impl Ssh {
         command
     }
 
-    fn start(&self, service: &str) -> Result<Arc<Session>, Failure> {
-        let remote = format!("{service} {}", quoted(&self.place.path));
-        let mut command = self.command(&[], &remote);
+    fn start_session(&self, service: &str) -> Result<Arc<ProgramSession>, Failure> {
+        let remote = format!("{service} {}", quote_path(&self.place.path));
+        let mut command = self.build_command(&[], &remote);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let child = command.spawn().map_err(|e| match e.kind() {
             std::io::ErrorKind::NotFound => self
-                .failure("program-absent", "the program ssh is needed to reach it, and is not there")
-                .hint("install OpenSSH's client, or use an https:// URL"),
-            _ => self.failure("repository-unreachable", format!("ssh cannot be started: {e}")),
+                .make_failure("program-absent", "the program ssh is needed to reach it, and is not there")
+                .with_hint("install OpenSSH's client, or use an https:// URL"),
+            _ => self.make_failure("repository-unreachable", format!("ssh cannot be started: {e}")),
         })?;
-        Session::of(child, self.timeouts.silence)
-            .ok_or_else(|| self.failure("repository-unreachable", "ssh was started without its streams"))
+        ProgramSession::from_child(child, self.timeouts.silence)
+            .ok_or_else(|| self.make_failure("repository-unreachable", "ssh was started without its streams"))
     }
 
-    fn failure(&self, code: &'static str, why: impl Into<String>) -> Failure {
-        Failure::new(Kind::Repository, code, why).of(format!("repository {}", self.place.url()))
+    fn make_failure(&self, code: &'static str, why: impl Into<String>) -> Failure {
+        Failure::new(FailureKind::Repository, code, why)
+            .with_object(format!("repository {}", self.place.format_url()))
     }
 
     /// Why a session ended before its time.
-    fn ended(&self, session: &Session) -> Failure {
-        let (words, timed_out) = session.end();
+    fn make_ended_failure(&self, session: &ProgramSession) -> Failure {
+        let (words, timed_out) = session.end_program();
         if timed_out {
             let why = format!("no answer in {} s", self.timeouts.silence.as_secs());
-            return self.failure("repository-unreachable", why);
+            return self.make_failure("repository-unreachable", why);
         }
         if words.contains("Host key verification failed") {
             let changed = words.contains("IDENTIFICATION HAS CHANGED");
-            let key = self.offered_key();
+            let key = self.fetch_offered_key();
             let shown = key.as_deref().unwrap_or("ssh did not show its fingerprint");
             let port = self.place.port.map(|p| format!("-p {p} ")).unwrap_or_default();
             let host = self.place.destination.rsplit('@').next().unwrap_or_default();
             return if changed {
-                self.failure("host-key", format!("the host key has CHANGED; it now is {shown}")).hint(
+                self.make_failure("host-key", format!("the host key has CHANGED; it now is {shown}")).with_hint(
                     "somebody may be in between; if the change is known, remove the old key from known_hosts",
                 )
             } else {
-                self.failure("host-key", format!("the host key is not known; it is {shown}")).hint(format!(
+                self.make_failure("host-key", format!("the host key is not known; it is {shown}")).with_hint(format!(
                     "compare the fingerprint with the server's published one, then: ssh-keyscan {port}{host} >> FILE, \
                      and name FILE with EXPEDITE_SSH_KNOWN_HOSTS (or use ~/.ssh/known_hosts)"
                 ))
             };
         }
         let why = if words.is_empty() { "ssh ended without a word".to_owned() } else { words.clone() };
-        let failure = self.failure("repository-unreachable", why);
+        let failure = self.make_failure("repository-unreachable", why);
         if words.contains("Permission denied") || words.contains("Too many authentication failures") {
-            return failure.hint("the server took none of the keys; name one with GIT_SSH_COMMAND=\"ssh -i KEY -o IdentitiesOnly=yes\", or load it into the agent");
+            return failure.with_hint("the server took none of the keys; name one with GIT_SSH_COMMAND=\"ssh -i KEY -o IdentitiesOnly=yes\", or load it into the agent");
         }
         failure
     }
 
     /// Kind and fingerprint of the key that the server offers. ssh shows it in its debug output only;
     /// the connection ends at the same point as before, nothing is accepted.
-    fn offered_key(&self) -> Option<String> {
-        let mut command = self.command(&["-v"], "");
+    fn fetch_offered_key(&self) -> Option<String> {
+        let mut command = self.build_command(&["-v"], "");
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
         let mut child = command.spawn().ok()?;
         let mut errors = child.stderr.take()?;
@@ -191,50 +192,51 @@ impl Ssh {
 }
 
 impl Wire for Ssh {
-    fn stateless(&self) -> bool {
+    fn is_stateless(&self) -> bool {
         false
     }
 
-    fn open(&self, service: Service) -> Result<Box<dyn Stream>, Failure> {
+    fn open_stream(&self, service: Service) -> Result<Box<dyn Stream>, Failure> {
         let service = match service {
             Service::UploadPackLs | Service::UploadPack => "git-upload-pack",
             Service::ReceivePackLs | Service::ReceivePack => "git-receive-pack",
         };
-        let session = self.start(service)?;
+        let session = self.start_session(service)?;
         // ssh that fails to connect says so by ending; the first byte is waited for here, where the
         // reason can still be told.
         let mut first = [0];
-        let got = session.read(&mut first);
+        let got = session.read_output(&mut first);
         if !matches!(got, Ok(1)) {
-            return Err(self.ended(&session));
+            return Err(self.make_ended_failure(&session));
         }
-        *self.running() = Some(Arc::clone(&session));
-        Ok(Box::new(Pipe { session, first: Some(first[0]), place: self.place.url() }))
+        *self.lock_running() = Some(Arc::clone(&session));
+        Ok(Box::new(Pipe { session, first: Some(first[0]), place: self.place.format_url() }))
     }
 
-    fn close(&self) {
-        if let Some(session) = self.running().take() {
-            session.end();
+    fn close_wire(&self) {
+        if let Some(session) = self.lock_running().take() {
+            session.end_program();
         }
     }
 }
 
-impl Place {
-    fn of(url: &Url) -> Result<Self, Failure> {
-        let wrong = |why: &str| Failure::input("repository-name", why).of(format!("repository {url}"));
+impl SshPlace {
+    fn from_url(url: &Url) -> Result<Self, Failure> {
+        let wrong =
+            |why: &str| Failure::new_input("repository-name", why).with_object(format!("repository {url}"));
         let host = url.host_str().unwrap_or_default();
         let host = host.trim_start_matches('[').trim_end_matches(']');
-        let user = decoded(url.username());
+        let user = decode_percent(url.username());
         let odd =
             |text: &str| text.starts_with('-') || text.chars().any(|c| c.is_control() || c.is_whitespace());
         if host.is_empty() || odd(host) || odd(&user) || user.contains('@') {
             return Err(wrong("it names no host that ssh can reach"));
         }
         if url.password().is_some() {
-            return Err(Failure::input("repository-name", "a password in an ssh:// URL is not used")
-                .hint("use a key: ssh takes no password from a URL"));
+            return Err(Failure::new_input("repository-name", "a password in an ssh:// URL is not used")
+                .with_hint("use a key: ssh takes no password from a URL"));
         }
-        let path = decoded(url.path());
+        let path = decode_percent(url.path());
         // `/~/x` is how the scp-like form `host:x` arrives here; `/~user/x` is ssh's own.
         let path = match path.strip_prefix("/~/") {
             Some(rest) => rest.to_owned(),
@@ -247,7 +249,7 @@ impl Place {
         Ok(Self { destination, port: url.port(), path })
     }
 
-    fn url(&self) -> String {
+    fn format_url(&self) -> String {
         let port = self.port.map(|p| format!(":{p}")).unwrap_or_default();
         let slash = if self.path.starts_with('/') { "" } else { "/~/" };
         format!("ssh://{}{port}{slash}{}", self.destination, self.path)
@@ -255,7 +257,7 @@ impl Place {
 }
 
 impl Program {
-    fn of(config: &Config, environment: &Environment) -> Result<Self, Failure> {
+    fn from_config(config: &Config, environment: &Environment) -> Result<Self, Failure> {
         let set = environment.get("GIT_SSH_COMMAND").map(|line| ("GIT_SSH_COMMAND", line)).or_else(|| {
             config.get("core.sshcommand").filter(|l| !l.trim().is_empty()).map(|l| ("core.sshCommand", l))
         });
@@ -267,9 +269,9 @@ impl Program {
         if let Some((_, value)) = lower.split_once("stricthostkeychecking") {
             let value = value.trim_start_matches([' ', '=']);
             if !(value.starts_with("yes") || value.starts_with("ask")) {
-                return Err(Failure::input("host-key", "it turns the checking of host keys off")
-                    .of(name)
-                    .hint("remove StrictHostKeyChecking from it, and name the server's key in a known_hosts file (EXPEDITE_SSH_KNOWN_HOSTS)"));
+                return Err(Failure::new_input("host-key", "it turns the checking of host keys off")
+                    .with_object(name)
+                    .with_hint("remove StrictHostKeyChecking from it, and name the server's key in a known_hosts file (EXPEDITE_SSH_KNOWN_HOSTS)"));
             }
         }
         let plain = |c: char| c.is_alphanumeric() || " /._-=:@%+,~".contains(c);
@@ -281,7 +283,7 @@ impl Program {
 }
 
 /// For the shell on the server.
-fn quoted(path: &str) -> String {
+fn quote_path(path: &str) -> String {
     format!("'{}'", path.replace('\'', r"'\''").replace('!', r"'\!'"))
 }
 
@@ -292,9 +294,9 @@ mod tests {
 
     #[test]
     fn places() {
-        let place = |text: &str| Place::of(&Url::parse(text).unwrap());
+        let place = |text: &str| SshPlace::from_url(&Url::parse(text).unwrap());
         let of = |destination: &str, port, path: &str| {
-            Ok(Place { destination: destination.to_owned(), port, path: path.to_owned() })
+            Ok(SshPlace { destination: destination.to_owned(), port, path: path.to_owned() })
         };
         assert_eq!(place("ssh://git@h:2222/srv/a.git"), of("git@h", Some(2222), "/srv/a.git"));
         assert_eq!(place("ssh://h/~/a.git"), of("h", None, "a.git"));
@@ -303,13 +305,14 @@ mod tests {
         assert!(place("ssh://h/").is_err());
         assert!(place("ssh://-oProxyCommand=x/a").is_err());
         assert!(place("ssh://me:s3cret@h/a").is_err());
-        assert_eq!(quoted("/a'b!c"), r"'/a'\''b'\!'c'");
+        assert_eq!(quote_path("/a'b!c"), r"'/a'\''b'\!'c'");
     }
 
     #[test]
     fn b32_no_command_may_accept_any_key() {
-        let program =
-            |line: &str| Program::of(&Config::default(), &Environment::new([("GIT_SSH_COMMAND", line)]));
+        let program = |line: &str| {
+            Program::from_config(&Config::default(), &Environment::new([("GIT_SSH_COMMAND", line)]))
+        };
         for bad in [
             "ssh -o StrictHostKeyChecking=no",
             "ssh -o \"StrictHostKeyChecking accept-new\"",

@@ -6,8 +6,8 @@
 //! the moment its holder ends. A lock that the note of a run which is gone accounts for is taken away; every
 //! other one is somebody else's and is waited for.
 
-use crate::error::{Failure, Kind};
-use crate::git::failure;
+use crate::error::{Failure, FailureKind};
+use crate::git::make_failure;
 use git2::{ErrorCode, Oid};
 use std::fs::{File, Permissions};
 use std::io::{ErrorKind, Read as _, Seek as _, SeekFrom, Write as _};
@@ -25,7 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const EMPTY: Duration = Duration::from_secs(1);
 
 /// Points `reference` to `new` if it still is `expected` (absent: if there is none). False when it is not.
-pub(crate) fn swap(
+pub(crate) fn swap_reference(
     git: &git2::Repository,
     reference: &str,
     expected: Option<Oid>,
@@ -34,33 +34,39 @@ pub(crate) fn swap(
 ) -> Result<bool, Failure> {
     // The zero id means "must not exist", checked under the reference's lock like every other value.
     let old = expected.unwrap_or(Oid::ZERO_SHA1);
-    let moved = under_note(git, reference, new, || git.reference_matching(reference, new, true, old, log))?;
+    let moved =
+        run_under_note(git, reference, new, || git.reference_matching(reference, new, true, old, log))?;
     Ok(moved.is_some())
 }
 
 /// Points `reference` to `new`, whatever it is.
-pub(crate) fn set(git: &git2::Repository, reference: &str, new: Oid, log: &str) -> Result<(), Failure> {
-    under_note(git, reference, new, || git.reference(reference, new, true, log)).map(drop)
+pub(crate) fn set_reference(
+    git: &git2::Repository,
+    reference: &str,
+    new: Oid,
+    log: &str,
+) -> Result<(), Failure> {
+    run_under_note(git, reference, new, || git.reference(reference, new, true, log)).map(drop)
 }
 
 /// Takes away the lock that a killed run left, if there is one.
-pub(crate) fn settle(git: &git2::Repository) -> Result<(), Failure> {
+pub(crate) fn remove_stale_lock(git: &git2::Repository) -> Result<(), Failure> {
     let path = git.commondir().join(MOVING);
     if std::fs::metadata(&path).is_ok_and(|m| m.len() > 0) {
-        hold(git)?;
+        hold_note(git)?;
     }
     Ok(())
 }
 
 /// Runs `work`, which moves `reference` to `new`, with that noted. None: it is not where it was expected.
-fn under_note<T>(
+fn run_under_note<T>(
     git: &git2::Repository,
     reference: &str,
     new: Oid,
     work: impl Fn() -> Result<T, git2::Error>,
 ) -> Result<Option<T>, Failure> {
-    let mut held = hold(git)?;
-    note(&mut held, &format!("{reference} {new}\n"))?;
+    let mut held = hold_note(git)?;
+    write_note(&mut held, &format!("{reference} {new}\n"))?;
     let until = Instant::now() + PATIENCE;
     let done = loop {
         match work() {
@@ -72,24 +78,24 @@ fn under_note<T>(
             }
             Err(e) if e.code() == ErrorCode::Locked => {
                 let locked = format!("{reference} stays locked");
-                break Err(Failure::new(Kind::Repository, "reference-locked", locked).hint(format!(
-                    "if no git process is running, remove {reference}.lock in the repository"
-                )));
+                break Err(Failure::new(FailureKind::Repository, "reference-locked", locked).with_hint(
+                    format!("if no git process is running, remove {reference}.lock in the repository"),
+                ));
             }
             Err(e) => {
-                break Err(failure("repository-unwritable", &format!("cannot update {reference}"), &e));
+                break Err(make_failure("repository-unwritable", &format!("cannot update {reference}"), &e));
             }
         }
     };
-    note(&mut held, "")?;
+    write_note(&mut held, "")?;
     done
 }
 
 /// Takes the note for this run, and takes away what the one before it left behind.
-fn hold(git: &git2::Repository) -> Result<File, Failure> {
+fn hold_note(git: &git2::Repository) -> Result<File, Failure> {
     let path = git.commondir().join(MOVING);
-    let failed = |e: std::io::Error| unwritable(&format!("cannot open {}: {e}", path.display()));
-    let mut file = open(&path).map_err(failed)?;
+    let failed = |e: std::io::Error| make_unwritable(&format!("cannot open {}: {e}", path.display()));
+    let mut file = open_lock_file(&path).map_err(failed)?;
     let until = Instant::now() + PATIENCE;
     loop {
         match file.try_lock() {
@@ -97,7 +103,7 @@ fn hold(git: &git2::Repository) -> Result<File, Failure> {
             Err(std::fs::TryLockError::WouldBlock) if Instant::now() < until => {
                 std::thread::sleep(Duration::from_millis(2));
             }
-            Err(e) => return Err(unwritable(&format!("another run holds {} ({e})", path.display()))),
+            Err(e) => return Err(make_unwritable(&format!("another run holds {} ({e})", path.display()))),
         }
     }
     let mut noted = String::new();
@@ -105,17 +111,17 @@ fn hold(git: &git2::Repository) -> Result<File, Failure> {
     if let Some((reference, commit)) = noted.trim().split_once(' ')
         && git2::Reference::is_valid_name(reference)
     {
-        free(&git.commondir().join(format!("{reference}.lock")), commit);
+        free_lock(&git.commondir().join(format!("{reference}.lock")), commit);
     }
     if !noted.is_empty() {
-        note(&mut file, "")?;
+        write_note(&mut file, "")?;
     }
     Ok(file)
 }
 
 /// Opens the file `path`, which runs hold in turn. Whoever may write beside it may write it: a repository
 /// that several users share is one for all of them.
-pub(crate) fn open(path: &Path) -> std::io::Result<File> {
+pub(crate) fn open_lock_file(path: &Path) -> std::io::Result<File> {
     let mut how = File::options();
     how.read(true).write(true);
     match how.clone().create_new(true).open(path) {
@@ -131,17 +137,17 @@ pub(crate) fn open(path: &Path) -> std::io::Result<File> {
     }
 }
 
-fn note(held: &mut File, text: &str) -> Result<(), Failure> {
+fn write_note(held: &mut File, text: &str) -> Result<(), Failure> {
     let noted = if text.is_empty() {
         held.set_len(0)
     } else {
         held.seek(SeekFrom::Start(0)).and_then(|_| held.write_all(text.as_bytes()))
     };
-    noted.map_err(|e| unwritable(&format!("cannot write {MOVING}: {e}")))
+    noted.map_err(|e| make_unwritable(&format!("cannot write {MOVING}: {e}")))
 }
 
 /// Removes the lock file `path` if it is for `commit`, or is empty and stays so.
-fn free(path: &Path, commit: &str) {
+fn free_lock(path: &Path, commit: &str) {
     let read = || std::fs::read_to_string(path).ok();
     let until = Instant::now() + EMPTY;
     let mut text = read();
@@ -155,8 +161,8 @@ fn free(path: &Path, commit: &str) {
     }
 }
 
-fn unwritable(why: &str) -> Failure {
-    Failure::new(Kind::Repository, "repository-unwritable", why)
+fn make_unwritable(why: &str) -> Failure {
+    Failure::new(FailureKind::Repository, "repository-unwritable", why)
 }
 
 #[cfg(test)]
@@ -184,13 +190,13 @@ mod tests {
         for left in [format!("{one}\n"), String::new()] {
             fs::write(dir.path().join(MOVING), format!("refs/heads/main {one}\n")).unwrap();
             fs::write(&lock, &left).unwrap();
-            settle(&git).unwrap();
+            remove_stale_lock(&git).unwrap();
             assert!(!lock.exists(), "{left:?}");
             assert_eq!(fs::read_to_string(dir.path().join(MOVING)).unwrap(), "");
         }
-        assert!(swap(&git, "refs/heads/main", None, one, "x").unwrap());
-        assert!(!swap(&git, "refs/heads/main", None, two, "x").unwrap());
-        assert!(swap(&git, "refs/heads/main", Some(one), two, "x").unwrap());
+        assert!(swap_reference(&git, "refs/heads/main", None, one, "x").unwrap());
+        assert!(!swap_reference(&git, "refs/heads/main", None, two, "x").unwrap());
+        assert!(swap_reference(&git, "refs/heads/main", Some(one), two, "x").unwrap());
         assert!(!lock.exists());
     }
 
@@ -200,14 +206,14 @@ mod tests {
         let lock = dir.path().join("refs/heads/main.lock");
         fs::write(dir.path().join(MOVING), format!("refs/heads/main {one}\n")).unwrap();
         fs::write(&lock, format!("{two}\n")).unwrap();
-        settle(&git).unwrap();
+        remove_stale_lock(&git).unwrap();
         assert!(lock.exists(), "its commit is not the one that was noted");
         let held = lock.clone();
         let releasing = std::thread::spawn(move || {
             std::thread::sleep(Duration::from_millis(200));
             fs::remove_file(held).unwrap();
         });
-        assert!(swap(&git, "refs/heads/main", None, one, "x").unwrap());
+        assert!(swap_reference(&git, "refs/heads/main", None, one, "x").unwrap());
         releasing.join().unwrap();
     }
 }

@@ -36,9 +36,9 @@ impl Default for Timeouts {
 
 /// A text that is never shown.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Secret(pub(crate) String);
+pub struct SecretText(pub(crate) String);
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for SecretText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
     }
@@ -51,13 +51,13 @@ impl<T: Read + Write + Send> Stream for T {}
 /// A way to a server. Its errors are ours: libgit2 only learns that there was one.
 pub(crate) trait Wire: Send + Sync {
     /// Whether every exchange is a request of its own (HTTP), or one stream carries them all (SSH).
-    fn stateless(&self) -> bool;
+    fn is_stateless(&self) -> bool;
 
     /// Opens the stream of a service.
-    fn open(&self, service: Service) -> Result<Box<dyn Stream>, Failure>;
+    fn open_stream(&self, service: Service) -> Result<Box<dyn Stream>, Failure>;
 
     /// Ends what is open.
-    fn close(&self);
+    fn close_wire(&self);
 }
 
 thread_local! {
@@ -71,30 +71,30 @@ struct Laid {
 }
 
 impl Laid {
-    fn keep(&self, failure: Failure) {
+    fn keep_failure(&self, failure: Failure) {
         self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failure);
     }
 }
 
 /// Runs `work`, in which libgit2 reaches `wire` at [`ADDRESS`]. A failure of the wire comes before
 /// libgit2's own.
-pub(crate) fn over<T>(
+pub(crate) fn run_over_wire<T>(
     wire: &Arc<dyn Wire>,
     work: impl FnOnce() -> Result<T, git2::Error>,
 ) -> Result<T, (Option<Failure>, git2::Error)> {
     let laid = Arc::new(Laid { wire: Arc::clone(wire), failure: Mutex::new(None) });
-    let register = libgit2::register(SCHEME, |remote| {
+    let register = libgit2::register_transport(SCHEME, |remote| {
         let Some(laid) = LAID.with_borrow(Clone::clone) else {
             return Err(git2::Error::from_str("no wire was laid"));
         };
-        let stateless = laid.wire.stateless();
+        let stateless = laid.wire.is_stateless();
         Transport::smart(remote, stateless, Sub(laid))
     });
     let done = register.and_then(|()| {
         LAID.set(Some(Arc::clone(&laid)));
         let done = work();
         LAID.set(None);
-        wire.close();
+        wire.close_wire();
         done
     });
     done.map_err(|error| (laid.failure.lock().unwrap_or_else(PoisonError::into_inner).take(), error))
@@ -108,53 +108,53 @@ impl SmartSubtransport for Sub {
         _address: &str,
         service: Service,
     ) -> Result<Box<dyn SmartSubtransportStream>, git2::Error> {
-        match self.0.wire.open(service) {
-            Ok(inner) => Ok(Box::new(Kept { inner, laid: Arc::clone(&self.0) })),
+        match self.0.wire.open_stream(service) {
+            Ok(inner) => Ok(Box::new(KeptStream { inner, laid: Arc::clone(&self.0) })),
             Err(failure) => {
                 let error = git2::Error::from_str(&failure.cause);
-                self.0.keep(failure);
+                self.0.keep_failure(failure);
                 Err(error)
             }
         }
     }
 
     fn close(&self) -> Result<(), git2::Error> {
-        self.0.wire.close();
+        self.0.wire.close_wire();
         Ok(())
     }
 }
 
 /// A stream whose failures are kept.
-struct Kept {
+struct KeptStream {
     inner: Box<dyn Stream>,
     laid: Arc<Laid>,
 }
 
-impl Kept {
-    fn keep<T>(&self, done: std::io::Result<T>) -> std::io::Result<T> {
+impl KeptStream {
+    fn keep_failure<T>(&self, done: std::io::Result<T>) -> std::io::Result<T> {
         done.inspect_err(|e| {
             if let Some(failure) = e.get_ref().and_then(|inner| inner.downcast_ref::<Failure>()) {
-                self.laid.keep(failure.clone());
+                self.laid.keep_failure(failure.clone());
             }
         })
     }
 }
 
-impl Read for Kept {
+impl Read for KeptStream {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         let done = self.inner.read(buffer);
-        self.keep(done)
+        self.keep_failure(done)
     }
 }
 
-impl Write for Kept {
+impl Write for KeptStream {
     fn write(&mut self, buffer: &[u8]) -> std::io::Result<usize> {
         let done = self.inner.write(buffer);
-        self.keep(done)
+        self.keep_failure(done)
     }
 
     fn flush(&mut self) -> std::io::Result<()> {
         let done = self.inner.flush();
-        self.keep(done)
+        self.keep_failure(done)
     }
 }

@@ -1,8 +1,8 @@
 //! What a typed object must be by itself, beyond its types: numbers in range, names unique, exactly one of two.
 //! What needs other objects (an Environment that exists, an upstream that is there) is for `resolve`.
 
-use crate::load::objects::Place;
-use crate::load::{damage, file_name, joined};
+use crate::load::objects::DocumentPlace;
+use crate::load::{damage, format_file_name, join_path};
 use crate::model::approval::Approval;
 use crate::model::calendar::Calendar;
 use crate::model::cluster::Cluster;
@@ -17,7 +17,7 @@ use crate::model::order::{
 };
 use crate::model::preparation::Preparation;
 use kube_yaml::Error;
-use kube_yaml::node::{Node, locate};
+use kube_yaml::node::{Node, locate_field};
 use std::collections::BTreeSet;
 
 /// What is wrong with one object.
@@ -37,18 +37,18 @@ impl<'n> Report<'n> {
     }
 
     /// Adds an error.
-    pub fn error(&mut self, error: Error) {
+    pub fn add_error(&mut self, error: Error) {
         self.errors.push(error);
     }
 
     /// Adds an error at the value of `path`.
-    pub fn wrong(&mut self, path: impl Into<String>, cause: impl Into<String>) {
-        self.wrong_with(path, cause, None);
+    pub fn add_wrong(&mut self, path: impl Into<String>, cause: impl Into<String>) {
+        self.add_wrong_with_hint(path, cause, None);
     }
 
-    fn wrong_with(&mut self, path: impl Into<String>, cause: impl Into<String>, hint: Option<&str>) {
+    fn add_wrong_with_hint(&mut self, path: impl Into<String>, cause: impl Into<String>, hint: Option<&str>) {
         let path = path.into();
-        let at = locate(self.node, &path).unwrap_or(self.node.at);
+        let at = locate_field(self.node, &path).unwrap_or(self.node.at);
         let mut error = Error::new("invalid-value", at, cause);
         error.path = path;
         error.hint = hint.map(str::to_owned);
@@ -57,12 +57,12 @@ impl<'n> Report<'n> {
 }
 
 /// Gates that are named and say nothing, as lines that were commented out leave them: no gate was asked for by that.
-fn said(top: &str, names: &[&str], report: &mut Report<'_>) {
+fn check_empty_gates(top: &str, names: &[&str], report: &mut Report<'_>) {
     for name in names {
         let path = format!("{top}.{name}");
         let keys: Vec<&str> = path.split('.').collect();
-        if report.node.find(&keys).is_some_and(Node::is_null) {
-            report.wrong_with(
+        if report.node.find_value(&keys).is_some_and(Node::is_null) {
+            report.add_wrong_with_hint(
                 path,
                 "is there with nothing in it",
                 Some("write what it asks for, or remove it"),
@@ -72,8 +72,8 @@ fn said(top: &str, names: &[&str], report: &mut Report<'_>) {
 }
 
 /// Name and namespace, by the kind's rule. Looks at the tree, so that it speaks even where no type could be read.
-pub fn metadata(node: &Node, kind: Kind, report: &mut Report<'_>) {
-    let text = |key: &str| node.find(&["metadata", key]).and_then(Node::text);
+pub fn check_metadata(node: &Node, kind: Kind, report: &mut Report<'_>) {
+    let text = |key: &str| node.find_value(&["metadata", key]).and_then(Node::as_text);
     let rule: fn(&str) -> Result<(), IdError> = match kind {
         Kind::Order | Kind::Serving => |t| OrderName::parse(t).map(drop),
         Kind::Preparation | Kind::Approval => |t| PreparationName::parse(t).map(drop),
@@ -85,71 +85,71 @@ pub fn metadata(node: &Node, kind: Kind, report: &mut Report<'_>) {
         },
     };
     match text("name").map(rule) {
-        None => report.wrong("metadata.name", "is required and missing"),
-        Some(Err(error)) => report.wrong("metadata.name", error.to_string()),
+        None => report.add_wrong("metadata.name", "is required and missing"),
+        Some(Err(error)) => report.add_wrong("metadata.name", error.to_string()),
         Some(Ok(())) => {}
     }
     if kind.is_namespaced() && text("namespace").is_none_or(str::is_empty) {
         let cause = format!("is missing, and every {kind} has one");
-        report.wrong("metadata.namespace", cause);
+        report.add_wrong("metadata.namespace", cause);
     } else if let Some(Err(error)) = text("namespace").filter(|t| !t.is_empty()).map(Namespace::parse) {
         // Once is enough where the typed reading says it, too.
         if !report.errors.iter().any(|e| e.path == "metadata.namespace") {
-            report.wrong("metadata.namespace", error.to_string());
+            report.add_wrong("metadata.namespace", error.to_string());
         }
     }
 }
 
 /// An Order by itself.
-pub fn order(order: &Order, id: &OrderRef, report: &mut Report<'_>) {
-    said("spec", &["promotion"], report);
-    said("spec.promotion", &["mode", "upstream", "checks", "approvals", "windows"], report);
+pub fn check_order(order: &Order, id: &OrderRef, report: &mut Report<'_>) {
+    check_empty_gates("spec", &["promotion"], report);
+    check_empty_gates("spec.promotion", &["mode", "upstream", "checks", "approvals", "windows"], report);
     let promotion = order.spec.promotion.as_ref();
     let mode = promotion.and_then(|p| p.mode);
     // `Disabled` beside Automatic is what an API server wrote by default where a person wrote the mode alone.
     if let (Some(AutoDeploy::Enabled), Some(Mode::Manual)) = (order.spec.auto_deploy, mode) {
         let cause = "is Enabled, and promotion.mode is Manual";
-        report.wrong_with("spec.autoDeploy", cause, Some("remove autoDeploy"));
+        report.add_wrong_with_hint("spec.autoDeploy", cause, Some("remove autoDeploy"));
     }
     let Some(promotion) = promotion else { return };
     let top = "spec.promotion";
     if let Some(approvals) = &promotion.approvals {
-        policy(&format!("{top}.approvals"), approvals, true, report);
+        check_policy(&format!("{top}.approvals"), approvals, true, report);
     }
-    upstream(top, &promotion.upstream, Some(&id.namespace), report);
-    checks(top, &promotion.checks, report);
+    check_upstream(top, &promotion.upstream, Some(&id.namespace), report);
+    check_check_list(top, &promotion.checks, report);
     if let Err(wrong) = Calendar::new(&promotion.windows, &[]) {
-        wrong.into_iter().for_each(|e| report.wrong(format!("{top}.{}", e.field), e.cause));
+        wrong.into_iter().for_each(|e| report.add_wrong(format!("{top}.{}", e.field), e.cause));
     }
 }
 
 /// A Preparation by itself; its `ociRef` is for `resolve`.
-pub fn preparation(preparation: &Preparation, report: &mut Report<'_>) {
-    said("spec", &["approvalPolicy"], report);
+pub fn check_preparation(preparation: &Preparation, report: &mut Report<'_>) {
+    check_empty_gates("spec", &["approvalPolicy"], report);
     if let Some(approvals) = &preparation.spec.approval_policy {
-        policy("spec.approvalPolicy", approvals, false, report);
+        check_policy("spec.approvalPolicy", approvals, false, report);
     }
 }
 
 /// An Approval by itself.
-pub fn approval(approval: &Approval, report: &mut Report<'_>) {
+pub fn check_approval(approval: &Approval, report: &mut Report<'_>) {
     for (field, value) in
         [("issuer", &approval.spec.approver.issuer), ("subject", &approval.spec.approver.subject)]
     {
         if value.is_empty() {
-            report.wrong(format!("spec.approver.{field}"), "is empty; issuer and subject say who votes");
+            report.add_wrong(format!("spec.approver.{field}"), "is empty; issuer and subject say who votes");
         }
     }
 }
 
 /// An Environment by itself.
-pub fn environment(environment: &Environment, report: &mut Report<'_>) {
+pub fn check_environment(environment: &Environment, report: &mut Report<'_>) {
     let spec = &environment.spec;
-    said("spec", &["promotion", "allowedNamespaces"], report);
-    said("spec.promotion", &["upstream", "checks", "approvals", "freezes"], report);
-    unique("spec.clusters", "", spec.clusters.iter().map(ClusterName::as_str), report);
+    check_empty_gates("spec", &["promotion", "allowedNamespaces"], report);
+    check_empty_gates("spec.promotion", &["upstream", "checks", "approvals", "freezes"], report);
+    check_unique("spec.clusters", "", spec.clusters.iter().map(ClusterName::as_str), report);
     if spec.argocd_project.as_deref() == Some("") {
-        report.wrong("spec.argocdProject", "is empty");
+        report.add_wrong("spec.argocdProject", "is empty");
     }
     for (index, rule) in spec.cluster_selector.iter().flat_map(|s| &s.match_expressions).enumerate() {
         let wants_values = match rule.operator {
@@ -159,22 +159,22 @@ pub fn environment(environment: &Environment, report: &mut Report<'_>) {
         if wants_values == rule.values.is_empty() {
             let verb = if wants_values { "needs" } else { "takes no" };
             let path = format!("spec.clusterSelector.matchExpressions[{index}].values");
-            report.wrong(path, format!("{:?} {verb} values", rule.operator));
+            report.add_wrong(path, format!("{:?} {verb} values", rule.operator));
         }
     }
     let top = "spec.promotion";
     if let Some(approvals) = &spec.promotion.approvals {
-        policy(&format!("{top}.approvals"), approvals, true, report);
+        check_policy(&format!("{top}.approvals"), approvals, true, report);
     }
-    upstream(top, &spec.promotion.upstream, None, report);
-    checks(top, &spec.promotion.checks, report);
+    check_upstream(top, &spec.promotion.upstream, None, report);
+    check_check_list(top, &spec.promotion.checks, report);
     if let Err(wrong) = Calendar::new(&[], &spec.promotion.freezes) {
-        wrong.into_iter().for_each(|e| report.wrong(format!("{top}.{}", e.field), e.cause));
+        wrong.into_iter().for_each(|e| report.add_wrong(format!("{top}.{}", e.field), e.cause));
     }
 }
 
 /// A Cluster by itself.
-pub fn cluster(cluster: &Cluster, report: &mut Report<'_>) {
+pub fn check_cluster(cluster: &Cluster, report: &mut Report<'_>) {
     let text = &cluster.spec.server;
     let right = url::Url::parse(text).is_ok_and(|url| {
         matches!(url.scheme(), "http" | "https")
@@ -186,101 +186,110 @@ pub fn cluster(cluster: &Cluster, report: &mut Report<'_>) {
     });
     if !right {
         // The text may hold a password: it is not quoted.
-        report.wrong("spec.server", "is no API server's URL: write https://host[:port], as Argo CD knows it");
+        report.add_wrong(
+            "spec.server",
+            "is no API server's URL: write https://host[:port], as Argo CD knows it",
+        );
     }
 }
 
 /// The Kitchen by itself; key files beside it are read into it.
-pub fn kitchen(kitchen: &mut Kitchen, place: &Place<'_>, report: &mut Report<'_>) {
-    said("spec", &["trust", "provenance", "registries", "reject", "approvers", "approvalTrust"], report);
+pub fn check_kitchen(kitchen: &mut Kitchen, place: &DocumentPlace<'_>, report: &mut Report<'_>) {
+    check_empty_gates(
+        "spec",
+        &["trust", "provenance", "registries", "reject", "approvers", "approvalTrust"],
+        report,
+    );
     if report
         .node
-        .find(&["spec", "registries"])
+        .find_value(&["spec", "registries"])
         .is_some_and(|list| list.items().is_empty() && !list.is_null())
     {
         let hint = "name the registries that artifacts may come from; without the key, every one may be";
-        report.wrong_with(
+        report.add_wrong_with_hint(
             "spec.registries",
             "is an empty list, which would allow every registry",
             Some(hint),
         );
     }
     let trust = &mut kitchen.spec.trust;
-    unique("spec.trust.keys", ".name", trust.keys.iter().map(|k| k.name.as_str()), report);
+    check_unique("spec.trust.keys", ".name", trust.keys.iter().map(|k| k.name.as_str()), report);
     for (index, key) in trust.keys.iter_mut().enumerate() {
-        public_key(&format!("spec.trust.keys[{index}]"), key, place, report);
+        check_public_key(&format!("spec.trust.keys[{index}]"), key, place, report);
     }
     if let Some(root) = &mut trust.trusted_root {
-        *root = beside("spec.trust.trustedRoot", root, place, report);
+        *root = read_file_beside("spec.trust.trustedRoot", root, place, report);
     }
-    unique("spec.trust.identities", ".name", trust.identities.iter().map(|i| i.name.as_str()), report);
+    check_unique("spec.trust.identities", ".name", trust.identities.iter().map(|i| i.name.as_str()), report);
     for (index, identity) in trust.identities.iter_mut().enumerate() {
         let path = format!("spec.trust.identities[{index}]");
         match (&identity.subject, &identity.subject_pattern) {
-            (Some(_), Some(_)) => report.wrong(path.clone(), "has subject and subjectPattern; one is wanted"),
-            (None, None) => report.wrong(path.clone(), "has neither subject nor subjectPattern"),
+            (Some(_), Some(_)) => {
+                report.add_wrong(path.clone(), "has subject and subjectPattern; one is wanted")
+            }
+            (None, None) => report.add_wrong(path.clone(), "has neither subject nor subjectPattern"),
             (Some(_), None) | (None, Some(_)) => {}
         }
         if identity.issuer.is_empty() {
-            report.wrong(format!("{path}.issuer"), "is empty");
+            report.add_wrong(format!("{path}.issuer"), "is empty");
         }
         if let Some(root) = &mut identity.trusted_root {
-            *root = beside(&format!("{path}.trustedRoot"), root, place, report);
+            *root = read_file_beside(&format!("{path}.trustedRoot"), root, place, report);
         }
     }
     let mut people = BTreeSet::new();
     for (index, approver) in kitchen.spec.approvers.iter().enumerate() {
         let path = format!("spec.approvers[{index}]");
         if approver.issuer.is_empty() || approver.subject.is_empty() {
-            report.wrong(path.clone(), "issuer and subject say who it is; one is empty");
+            report.add_wrong(path.clone(), "issuer and subject say who it is; one is empty");
         }
         if !people.insert((&approver.issuer, &approver.subject)) {
-            report.wrong(path, "the same issuer and subject stand above");
+            report.add_wrong(path, "the same issuer and subject stand above");
         }
     }
 }
 
 /// One trusted key: its PEM stands in the object or in a file beside it.
-fn public_key(path: &str, key: &mut TrustedKey, place: &Place<'_>, report: &mut Report<'_>) {
+fn check_public_key(path: &str, key: &mut TrustedKey, place: &DocumentPlace<'_>, report: &mut Report<'_>) {
     match (&key.public_key, &key.public_key_file) {
-        (Some(_), Some(_)) => report.wrong(path, "has publicKey and publicKeyFile; one is wanted"),
-        (None, None) => report.wrong(path, "has neither publicKey nor publicKeyFile"),
+        (Some(_), Some(_)) => report.add_wrong(path, "has publicKey and publicKeyFile; one is wanted"),
+        (None, None) => report.add_wrong(path, "has neither publicKey nor publicKeyFile"),
         (Some(_), None) => {}
         (None, Some(file)) => {
-            key.public_key = Some(beside(&format!("{path}.publicKeyFile"), file, place, report));
+            key.public_key = Some(read_file_beside(&format!("{path}.publicKeyFile"), file, place, report));
         }
     }
     if key.roles.is_empty() {
-        report.wrong(format!("{path}.roles"), "is empty: the key would vouch for nothing");
+        report.add_wrong(format!("{path}.roles"), "is empty: the key would vouch for nothing");
     }
 }
 
 /// The text of a file beside the object; an error leaves it empty.
-fn beside(path: &str, file: &str, place: &Place<'_>, report: &mut Report<'_>) -> String {
+fn read_file_beside(path: &str, file: &str, place: &DocumentPlace<'_>, report: &mut Report<'_>) -> String {
     let Some(files) = place.files else {
-        report.wrong(path, "names a file, and a cluster has none: write its content");
+        report.add_wrong(path, "names a file, and a cluster has none: write its content");
         return String::new();
     };
-    let read = match joined(place.path, file) {
+    let read = match join_path(place.path, file) {
         None => Err(format!("{file:?} leaves the source's folder")),
-        Some(way) => match files.read(&way) {
+        Some(way) => match files.read_file(&way) {
             Ok(Some(bytes)) => {
-                damage::sound(&bytes).map(str::to_owned).map_err(|e| format!("{file:?} {}", e.cause))
+                damage::check_text(&bytes).map(str::to_owned).map_err(|e| format!("{file:?} {}", e.cause))
             }
-            Ok(None) => Err(format!("there is no file {}", file_name(&files.name(), &way))),
+            Ok(None) => Err(format!("there is no file {}", format_file_name(&files.name(), &way))),
             Err(unreadable) => Err(format!("{file:?} {}", unreadable.why)),
         },
     };
     read.unwrap_or_else(|cause| {
-        report.wrong(path, cause);
+        report.add_wrong(path, cause);
         String::new()
     })
 }
 
-fn policy(path: &str, policy: &ApprovalPolicy, needs_groups: bool, report: &mut Report<'_>) {
+fn check_policy(path: &str, policy: &ApprovalPolicy, needs_groups: bool, report: &mut Report<'_>) {
     if !(1..=MOST_APPROVALS).contains(&policy.required_approvals) {
         let cause = format!("is {}; a policy asks for 1 to {MOST_APPROVALS}", policy.required_approvals);
-        report.wrong_with(
+        report.add_wrong_with_hint(
             format!("{path}.requiredApprovals"),
             cause,
             Some("leave approvals out where none are needed"),
@@ -289,37 +298,39 @@ fn policy(path: &str, policy: &ApprovalPolicy, needs_groups: bool, report: &mut 
     let groups = policy.allowed_groups.len();
     if groups > MOST_GROUPS || (groups == 0 && needs_groups) {
         let cause = format!("names {groups} groups; a policy names 1 to {MOST_GROUPS}");
-        report.wrong(format!("{path}.allowedGroups"), cause);
+        report.add_wrong(format!("{path}.allowedGroups"), cause);
     }
     for (index, group) in policy.allowed_groups.iter().enumerate() {
         if group.is_empty() {
-            report.wrong(format!("{path}.allowedGroups[{index}]"), "is empty");
+            report.add_wrong(format!("{path}.allowedGroups[{index}]"), "is empty");
         }
     }
 }
 
 /// Upstream references; an Environment has no namespace of its own.
-fn upstream(top: &str, stages: &[Upstream], own: Option<&Namespace>, report: &mut Report<'_>) {
+fn check_upstream(top: &str, stages: &[Upstream], own: Option<&Namespace>, report: &mut Report<'_>) {
     for (index, stage) in stages.iter().enumerate() {
         let parsed = match own {
             Some(namespace) => OrderRef::parse_in(&stage.order, namespace),
             None => OrderRef::parse(&stage.order),
         };
         if let Err(error) = parsed {
-            report.wrong(format!("{top}.upstream[{index}].order"), error.to_string());
+            report.add_wrong(format!("{top}.upstream[{index}].order"), error.to_string());
         }
     }
 }
 
-fn checks(top: &str, checks: &[Check], report: &mut Report<'_>) {
-    unique(&format!("{top}.checks"), ".name", checks.iter().map(|c| c.name.as_str()), report);
+fn check_check_list(top: &str, checks: &[Check], report: &mut Report<'_>) {
+    check_unique(&format!("{top}.checks"), ".name", checks.iter().map(|c| c.name.as_str()), report);
     for (index, check) in checks.iter().enumerate() {
         let path = format!("{top}.checks[{index}]");
         match (&check.attestation, &check.vulnerabilities) {
-            (Some(_), Some(_)) => report.wrong(path, "has attestation and vulnerabilities; one is wanted"),
-            (None, None) => report.wrong(path, "has neither attestation nor vulnerabilities"),
+            (Some(_), Some(_)) => {
+                report.add_wrong(path, "has attestation and vulnerabilities; one is wanted")
+            }
+            (None, None) => report.add_wrong(path, "has neither attestation nor vulnerabilities"),
             (Some(attestation), None) if attestation.predicate_type.is_empty() => {
-                report.wrong(format!("{path}.attestation.predicateType"), "is empty");
+                report.add_wrong(format!("{path}.attestation.predicateType"), "is empty");
             }
             (Some(_), None) | (None, Some(_)) => {}
         }
@@ -327,13 +338,14 @@ fn checks(top: &str, checks: &[Check], report: &mut Report<'_>) {
 }
 
 /// Names of a list: none empty, none twice.
-fn unique<'a>(list: &str, field: &str, names: impl Iterator<Item = &'a str>, report: &mut Report<'_>) {
+fn check_unique<'a>(list: &str, field: &str, names: impl Iterator<Item = &'a str>, report: &mut Report<'_>) {
     let mut seen = BTreeSet::new();
     for (index, name) in names.enumerate() {
         if name.is_empty() {
-            report.wrong(format!("{list}[{index}]{field}"), "is empty");
+            report.add_wrong(format!("{list}[{index}]{field}"), "is empty");
         } else if !seen.insert(name) {
-            report.wrong(format!("{list}[{index}]{field}"), format!("{name:?} stands twice in this list"));
+            report
+                .add_wrong(format!("{list}[{index}]{field}"), format!("{name:?} stands twice in this list"));
         }
     }
 }

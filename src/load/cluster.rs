@@ -13,7 +13,7 @@ pub mod snapshot;
 pub mod told;
 
 use crate::error::Failure;
-use crate::files::{Entry, EntryKind, Files, Unreadable};
+use crate::files::{EntryKind, FileEntry, Files, Unreadable};
 use crate::load::observed::Observed;
 use crate::model::id::Namespace;
 use crate::model::kind::Kind;
@@ -52,18 +52,18 @@ pub struct Selection {
 }
 
 /// A cluster to read.
-pub struct Cluster {
+pub struct ClusterSource {
     connection: Connection,
     selection: Selection,
 }
 
-impl fmt::Debug for Cluster {
+impl fmt::Debug for ClusterSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Cluster").field(&self.connection.name).field(&self.selection).finish()
     }
 }
 
-impl Cluster {
+impl ClusterSource {
     /// What `selection` names, through `connection`.
     #[must_use]
     pub fn new(connection: Connection, selection: Selection) -> Self {
@@ -84,28 +84,28 @@ impl Cluster {
 
     /// Whether it lists objects of this kind, where it has them.
     #[must_use]
-    pub fn lists(&self, kind: Kind) -> bool {
+    pub fn can_list(&self, kind: Kind) -> bool {
         self.selection.kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind))
     }
 
     /// Lists everything, page by page. What cannot be read is in [`Fetched`], too.
     #[must_use]
-    pub fn fetch(&self, runtime: &tokio::runtime::Runtime) -> Fetched {
+    pub fn fetch_all(&self, runtime: &tokio::runtime::Runtime) -> Fetched {
         let mut fetched = Fetched { name: self.connection.name.clone(), ..Fetched::default() };
         runtime.block_on(async {
             let mut ours = Lists::new(&self.connection.client, GROUP).await;
             for kind in KINDS {
-                self.objects(kind, &mut ours, &mut fetched).await;
+                self.fetch_objects(kind, &mut ours, &mut fetched).await;
             }
             // Where one has a promotion, they all may.
             if fetched.orders == Some(Promotions::None) {
                 fetched.drops_promotions =
-                    generation::drops_promotions(&self.connection.client).await.unwrap_or_default();
+                    generation::fetch_drops_promotions(&self.connection.client).await.unwrap_or_default();
             }
             if let Some(namespace) = &self.selection.argocd {
                 let mut argo = Lists::new(&self.connection.client, "argoproj.io").await;
-                fetched.applications = match argo.list("applications", Some(namespace), None).await {
-                    Ok(items) => Some(Ok(items.iter().map(kept::application).collect())),
+                fetched.applications = match argo.fetch_list("applications", Some(namespace), None).await {
+                    Ok(items) => Some(Ok(items.iter().map(kept::keep_application).collect())),
                     // Argo CD runs elsewhere.
                     Err((_, Missing::Kind)) => None,
                     Err((_, Missing::Unread(why))) => Some(Err(why)),
@@ -115,7 +115,7 @@ impl Cluster {
         fetched
     }
 
-    async fn objects(&self, kind: Kind, lists: &mut Lists<'_>, fetched: &mut Fetched) {
+    async fn fetch_objects(&self, kind: Kind, lists: &mut Lists<'_>, fetched: &mut Fetched) {
         let wanted = self.selection.kinds.as_ref().map(|kinds| kinds.contains(&kind));
         if wanted == Some(false) {
             return;
@@ -127,14 +127,14 @@ impl Cluster {
             Some(_) | None => vec![None],
         };
         for namespace in each {
-            let (items, missing) = match lists.list(kind.plural(), namespace, selector).await {
+            let (items, missing) = match lists.fetch_list(kind.plural(), namespace, selector).await {
                 Ok(items) => (items, None),
                 Err((items, missing)) => (items, Some(missing)),
             };
-            items.into_iter().for_each(|item| fetched.keep(kind, item));
+            items.into_iter().for_each(|item| fetched.keep_object(kind, item));
             match missing {
-                Some(Missing::Unread(why)) => fetched.lost(why),
-                Some(Missing::Kind) if required => fetched.lost(format!(
+                Some(Missing::Unread(why)) => fetched.add_lost(why),
+                Some(Missing::Kind) if required => fetched.add_lost(format!(
                     "does not serve {}.{GROUP} in v1alpha1; are the CustomResourceDefinitions installed?",
                     kind.plural()
                 )),
@@ -169,9 +169,9 @@ enum Promotions {
 }
 
 impl Fetched {
-    fn keep(&mut self, kind: Kind, item: Value) {
+    fn keep_object(&mut self, kind: Kind, item: Value) {
         if kind == Kind::Serving
-            && let Some((order, told)) = Told::of(&item)
+            && let Some((order, told)) = Told::from_item(&item)
         {
             self.servings.told.insert(order, told);
         }
@@ -179,8 +179,8 @@ impl Fetched {
             let says = item.pointer("/spec/promotion").is_some();
             self.orders = Some(if says { Promotions::Some } else { Promotions::None });
         }
-        let object = kept::object(kind, item);
-        let text = |key: &str| object.pointer(key).and_then(Value::as_str).map(segment);
+        let object = kept::keep_object(kind, item);
+        let text = |key: &str| object.pointer(key).and_then(Value::as_str).map(format_segment);
         let name = text("/metadata/name").unwrap_or_else(|| "unnamed".to_owned());
         let mut path = match text("/metadata/namespace") {
             Some(namespace) => format!("{}/{namespace}/{name}", kind.plural()),
@@ -193,13 +193,13 @@ impl Fetched {
         self.files.insert(format!("{path}.yaml"), object.to_string());
     }
 
-    fn lost(&mut self, why: String) {
+    fn add_lost(&mut self, why: String) {
         self.lost.push(Unreadable { path: String::new(), why });
     }
 
     /// Its Applications, as a dump of them from `source`; `None` where there is no Argo CD, or nobody asked.
     #[must_use]
-    pub fn observed(&self, source: &Arc<str>) -> Option<Observed> {
+    pub fn build_observed(&self, source: &Arc<str>) -> Option<Observed> {
         let list = |items: &Vec<Value>| json!({"kind": "List", "items": items}).to_string().into_bytes();
         let bytes = self.applications.as_ref()?.as_ref().map(list).map_err(|why| format!("of it, {why}"));
         Some(Observed { source: source.clone(), file: self.name.as_str().into(), bytes })
@@ -207,7 +207,7 @@ impl Fetched {
 
     /// As messages name the cluster: `cluster <context>`.
     #[must_use]
-    pub fn called(&self) -> &str {
+    pub fn display_name(&self) -> &str {
         &self.name
     }
 
@@ -237,7 +237,7 @@ impl Fetched {
 }
 
 /// A name as a part of a path: an API server's own names stay what they are.
-fn segment(name: &str) -> String {
+fn format_segment(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     let name: String = name.chars().map(|c| if plain(c) { c } else { '_' }).collect();
     match name.strip_prefix('.') {
@@ -251,23 +251,23 @@ impl Files for Fetched {
         self.name.clone()
     }
 
-    fn walk(&self, prefix: &str) -> (Vec<Entry>, Vec<Unreadable>) {
-        let entry = |path: &String| Entry { path: path.clone(), kind: EntryKind::File, id: None };
+    fn list_entries(&self, prefix: &str) -> (Vec<FileEntry>, Vec<Unreadable>) {
+        let entry = |path: &String| FileEntry { path: path.clone(), kind: EntryKind::File, id: None };
         let below = self.files.keys().filter(|path| path.starts_with(prefix));
         (below.map(entry).collect(), self.lost.clone())
     }
 
-    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable> {
+    fn read_file(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable> {
         // JSON is YAML.
         Ok(self.files.get(path).map(|object| object.clone().into_bytes()))
     }
 
-    fn remarks(&self) -> Vec<Failure> {
+    fn collect_remarks(&self) -> Vec<Failure> {
         let cause = "its definition of Orders is that of August 2026: the API server drops spec.promotion in silence, \
                      and a gate that somebody wrote never arrives";
-        let remark = Failure::input("drops-promotions", cause)
-            .of(self.name.clone())
-            .hint("expedite crds | kubectl apply --server-side -f - installs one that keeps it");
+        let remark = Failure::new_input("drops-promotions", cause)
+            .with_object(self.name.clone())
+            .with_hint("expedite crds | kubectl apply --server-side -f - installs one that keeps it");
         if self.drops_promotions { vec![remark] } else { Vec::new() }
     }
 }

@@ -9,7 +9,7 @@ use crate::model::kind::Kind;
 use crate::model::naming::GROUP;
 use crate::model::world::Holds;
 use kube_yaml::node::Node;
-use kube_yaml::spelling::misspelt;
+use kube_yaml::spelling::find_misspelt;
 use kube_yaml::{Error, Position, parse};
 use std::collections::BTreeSet;
 
@@ -17,14 +17,14 @@ use std::collections::BTreeSet;
 ///
 /// # Errors
 /// It is a Git LFS pointer, holds the marks of an unresolved merge, or is no text.
-pub fn sound(bytes: &[u8]) -> Result<&str, Error> {
+pub fn check_text(bytes: &[u8]) -> Result<&str, Error> {
     let start = Position { line: 1, column: 1 };
     if bytes.starts_with(b"version https://git-lfs") {
         let cause = "is a Git LFS pointer: the file itself is not here";
         return Err(Error::new("lfs-pointer", start, cause)
-            .hint("fetch it (git lfs pull; with actions/checkout: lfs: true)"));
+            .with_hint("fetch it (git lfs pull; with actions/checkout: lfs: true)"));
     }
-    let text = parse::text(bytes)?;
+    let text = parse::decode_text(bytes)?;
     let line_of = |mark: &str| text.lines().position(|line| line.starts_with(mark));
     if text.contains("<<<<<<< ")
         && let (Some(ours), Some(theirs)) = (line_of("<<<<<<< "), line_of(">>>>>>> "))
@@ -33,28 +33,28 @@ pub fn sound(bytes: &[u8]) -> Result<&str, Error> {
         let line = u32::try_from(ours + 1).unwrap_or(u32::MAX);
         let cause = "holds the marks of a merge that was not resolved (<<<<<<<)";
         return Err(Error::new("merge-conflict", Position { line, column: 1 }, cause)
-            .hint("resolve the conflict and commit the result"));
+            .with_hint("resolve the conflict and commit the result"));
     }
     Ok(text)
 }
 
 /// What a text that does not parse bears on; `partial` is the tree before the break.
 #[must_use]
-pub fn bears_on(text: &str, partial: Option<&Node>) -> Holds {
+pub fn judge_holds(text: &str, partial: Option<&Node>) -> Holds {
     let mut orders = BTreeSet::new();
     let mut foreign = false;
-    for document in split(text) {
+    for document in split_documents(text) {
         let says_nothing = |l: &str| l.is_empty() || l.starts_with('#') || l == "---" || l == "...";
         if document.lines().all(|line| says_nothing(line.trim())) {
             continue;
         }
-        let kinds = kinds(document);
-        if kinds.iter().any(|kind| may_be_policy(kind)) {
+        let kinds = collect_kinds(document);
+        if kinds.iter().any(|kind| can_be_policy(kind)) {
             return Holds::Everything;
         }
         if kinds.contains("Order") || kinds.contains("Preparation") {
-            let mut found = named(document);
-            found.extend(partial.and_then(named_in_tree));
+            let mut found = collect_named_orders(document);
+            found.extend(partial.and_then(find_order_in_tree));
             if found.is_empty() {
                 return Holds::Everything;
             }
@@ -73,7 +73,7 @@ pub fn bears_on(text: &str, partial: Option<&Node>) -> Holds {
 }
 
 /// Whether an object of this kind, or of the one it is a misspelling of, can change more than one Order.
-fn may_be_policy(kind: &str) -> bool {
+fn can_be_policy(kind: &str) -> bool {
     if matches!(kind, "Order" | "Preparation" | "Serving") {
         return false;
     }
@@ -82,11 +82,11 @@ fn may_be_policy(kind: &str) -> bool {
         .filter(|k| !matches!(k, Kind::Order | Kind::Preparation | Kind::Serving))
         .map(Kind::as_str)
         .collect();
-    kind.ends_with("List") || misspelt(kind, &policies).is_some()
+    kind.ends_with("List") || find_misspelt(kind, &policies).is_some()
 }
 
 /// The documents of a text, by their marks.
-fn split(text: &str) -> Vec<&str> {
+fn split_documents(text: &str) -> Vec<&str> {
     let mut documents = Vec::new();
     let mut start = 0;
     let mut place = 0;
@@ -102,7 +102,7 @@ fn split(text: &str) -> Vec<&str> {
 }
 
 /// Every word that stands as the value of a `kind`, wherever it is.
-fn kinds(text: &str) -> BTreeSet<&str> {
+fn collect_kinds(text: &str) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     for (place, word) in text.match_indices("kind") {
         if text[..place].chars().next_back().is_some_and(char::is_alphanumeric) {
@@ -120,12 +120,12 @@ fn kinds(text: &str) -> BTreeSet<&str> {
 }
 
 /// The Orders that a damaged document names: by its own metadata, or as a Preparation by `orderName`.
-fn named(document: &str) -> BTreeSet<OrderRef> {
+fn collect_named_orders(document: &str) -> BTreeSet<OrderRef> {
     let mut section = "";
     let (mut kind, mut names, mut namespaces, mut order_names) = ("", vec![], vec![], vec![]);
     for line in document.lines() {
         let Some((key, value)) = line.split_once(':') else { continue };
-        let (key, value) = (key.trim_matches(['"', '\'', ' ']), plain(value));
+        let (key, value) = (key.trim_matches(['"', '\'', ' ']), strip_scalar(value));
         if !line.starts_with([' ', '\t']) {
             section = match key {
                 "metadata" | "spec" => key,
@@ -136,10 +136,17 @@ fn named(document: &str) -> BTreeSet<OrderRef> {
             }
             for part in value.trim_matches(['{', '}']).split(',') {
                 let Some((key, value)) = part.split_once(':') else { continue };
-                take(section, key.trim(), plain(value), &mut names, &mut namespaces, &mut order_names);
+                take_value(
+                    section,
+                    key.trim(),
+                    strip_scalar(value),
+                    &mut names,
+                    &mut namespaces,
+                    &mut order_names,
+                );
             }
         } else {
-            take(section, key, value, &mut names, &mut namespaces, &mut order_names);
+            take_value(section, key, value, &mut names, &mut namespaces, &mut order_names);
         }
     }
     if kind == "Preparation" {
@@ -148,10 +155,10 @@ fn named(document: &str) -> BTreeSet<OrderRef> {
         return BTreeSet::new();
     }
     let pairs = namespaces.iter().flat_map(|namespace| names.iter().map(move |name| (*namespace, *name)));
-    pairs.filter_map(|(namespace, name)| reference(namespace, name)).collect()
+    pairs.filter_map(|(namespace, name)| parse_reference(namespace, name)).collect()
 }
 
-fn take<'t>(
+fn take_value<'t>(
     section: &str,
     key: &str,
     value: &'t str,
@@ -168,23 +175,23 @@ fn take<'t>(
 }
 
 /// A simple scalar without quotes and comment.
-fn plain(text: &str) -> &str {
+fn strip_scalar(text: &str) -> &str {
     let text = text.split(" #").next().unwrap_or_default();
     text.trim().trim_matches(['"', '\''])
 }
 
-fn reference(namespace: &str, name: &str) -> Option<OrderRef> {
+fn parse_reference(namespace: &str, name: &str) -> Option<OrderRef> {
     let namespace = Namespace::parse(namespace).ok()?;
     Some(OrderRef { namespace, name: OrderName::parse(name).ok()? })
 }
 
 /// The Order that a tree's own words name: an Order itself, or the one of a Preparation.
 #[must_use]
-pub fn named_in_tree(node: &Node) -> Option<OrderRef> {
-    let namespace = node.find(&["metadata", "namespace"])?.text()?;
-    match node.get("kind")?.text()? {
-        "Order" => reference(namespace, node.find(&["metadata", "name"])?.text()?),
-        "Preparation" => reference(namespace, node.find(&["spec", "orderName"])?.text()?),
+pub fn find_order_in_tree(node: &Node) -> Option<OrderRef> {
+    let namespace = node.find_value(&["metadata", "namespace"])?.as_text()?;
+    match node.get("kind")?.as_text()? {
+        "Order" => parse_reference(namespace, node.find_value(&["metadata", "name"])?.as_text()?),
+        "Preparation" => parse_reference(namespace, node.find_value(&["spec", "orderName"])?.as_text()?),
         _ => None,
     }
 }

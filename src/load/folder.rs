@@ -5,7 +5,7 @@
 //! A link that leaves the root is refused. Loops end because a link to a folder that is walked anyway is not
 //! walked again.
 
-use crate::files::{Entry, EntryKind, Files, Unreadable};
+use crate::files::{EntryKind, FileEntry, Files, Unreadable};
 use std::collections::BTreeSet;
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -16,12 +16,12 @@ const LARGEST: u64 = 64 << 20;
 
 /// A folder or a file on disk.
 #[derive(Debug, Clone)]
-pub struct Folder {
+pub struct DiskFolder {
     name: String,
     root: PathBuf,
 }
 
-impl Folder {
+impl DiskFolder {
     /// The folder (or file) at `root`, called `name` in messages.
     #[must_use]
     pub fn new(name: impl Into<String>, root: impl Into<PathBuf>) -> Self {
@@ -29,7 +29,7 @@ impl Folder {
     }
 
     /// `linked`: `start` is the real place of a folder that a link leads to.
-    fn walk_below(&self, start: &Path, found: &mut Found, real_root: &Path, linked: bool) {
+    fn walk_below(&self, start: &Path, found: &mut FoundFiles, real_root: &Path, linked: bool) {
         let walk = WalkDir::new(start).sort_by_file_name().into_iter();
         let visible = |e: &walkdir::DirEntry| {
             e.depth() == 0 || !(e.file_type().is_dir() && is_hidden(e.file_name().as_encoded_bytes()))
@@ -39,46 +39,48 @@ impl Folder {
                 Ok(entry) => entry,
                 Err(error) => {
                     let path = error.path().unwrap_or(start).to_path_buf();
-                    let why = error.io_error().map_or_else(|| error.to_string(), reason);
-                    found.lost(self.relative(&path), why);
+                    let why = error.io_error().map_or_else(|| error.to_string(), format_reason);
+                    found.add_lost(self.format_relative(&path), why);
                     continue;
                 }
             };
             let kind = entry.file_type();
-            let path = self.relative(entry.path());
+            let path = self.format_relative(entry.path());
             if entry.path().to_str().is_none() {
                 // Nothing below it could be asked for by name; only what it may hold of ours is missed.
                 if kind.is_dir() || is_manifest(&path) {
-                    found.lost(path, "its name is not UTF-8; rename it".into());
+                    found.add_lost(path, "its name is not UTF-8; rename it".into());
                 }
                 continue;
             }
             if kind.is_dir() {
                 if is_uninitialised(entry.path()) {
-                    found.lost(path, "is a submodule that was not fetched".into());
+                    found.add_lost(path, "is a submodule that was not fetched".into());
                 }
             } else if kind.is_file() {
                 if !linked || found.targets.insert(entry.path().to_owned()) {
-                    found.file(path);
+                    found.add_file(path);
                 }
             } else if kind.is_symlink() {
-                self.link(entry.path(), path, found, real_root);
+                self.follow_link(entry.path(), path, found, real_root);
             } else if is_manifest(&path) {
-                found.lost(path, "is no regular file".into());
+                found.add_lost(path, "is no regular file".into());
             }
         }
     }
 
-    fn link(&self, place: &Path, path: String, found: &mut Found, real_root: &Path) {
+    fn follow_link(&self, place: &Path, path: String, found: &mut FoundFiles, real_root: &Path) {
         let bears = is_manifest(&path) || Path::new(&path).extension().is_none();
         let hidden = place.file_name().is_some_and(|name| is_hidden(name.as_encoded_bytes()));
         match place.canonicalize() {
-            Err(error) if bears => found.lost(path, format!("is a link to nothing: {}", reason(&error))),
+            Err(error) if bears => {
+                found.add_lost(path, format!("is a link to nothing: {}", format_reason(&error)))
+            }
             Err(_) => {}
             Ok(target) if hidden && target.is_dir() => {}
             Ok(target) if !target.starts_with(real_root) => {
                 if bears || target.is_dir() {
-                    found.lost(path, "is a link that leaves the folder; it is not followed".into());
+                    found.add_lost(path, "is a link that leaves the folder; it is not followed".into());
                 }
             }
             Ok(target) => {
@@ -93,14 +95,14 @@ impl Folder {
                 if target.is_dir() {
                     self.walk_below(&target, found, real_root, true);
                 } else {
-                    found.file(path);
+                    found.add_file(path);
                 }
             }
         }
     }
 
     /// The path below the root, with `/`.
-    fn relative(&self, path: &Path) -> String {
+    fn format_relative(&self, path: &Path) -> String {
         let real;
         let below = match path.strip_prefix(&self.root) {
             Ok(below) => below,
@@ -115,17 +117,17 @@ impl Folder {
 }
 
 #[derive(Default)]
-struct Found {
-    files: Vec<Entry>,
+struct FoundFiles {
+    files: Vec<FileEntry>,
     lost: Vec<Unreadable>,
     targets: BTreeSet<PathBuf>,
 }
 
-impl Found {
-    fn file(&mut self, path: String) {
-        self.files.push(Entry { path, kind: EntryKind::File, id: None });
+impl FoundFiles {
+    fn add_file(&mut self, path: String) {
+        self.files.push(FileEntry { path, kind: EntryKind::File, id: None });
     }
-    fn lost(&mut self, path: String, why: String) {
+    fn add_lost(&mut self, path: String, why: String) {
         self.lost.push(Unreadable { path, why });
     }
 }
@@ -142,7 +144,7 @@ fn is_hidden(name: &[u8]) -> bool {
 }
 
 /// Without the operating system's number.
-fn reason(error: &io::Error) -> String {
+fn format_reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
@@ -162,21 +164,21 @@ fn is_uninitialised(folder: &Path) -> bool {
         .any(|(key, value)| key.trim() == "path" && Path::new(value.trim()) == inside)
 }
 
-impl Files for Folder {
+impl Files for DiskFolder {
     fn name(&self) -> String {
         self.name.clone()
     }
 
-    fn walk(&self, prefix: &str) -> (Vec<Entry>, Vec<Unreadable>) {
-        let mut found = Found::default();
+    fn list_entries(&self, prefix: &str) -> (Vec<FileEntry>, Vec<Unreadable>) {
+        let mut found = FoundFiles::default();
         let start = if prefix.is_empty() { self.root.clone() } else { self.root.join(prefix) };
         match (self.root.canonicalize(), start.symlink_metadata()) {
             (Err(error), _) => {
-                found.lost(String::new(), format!("there is no such folder: {}", reason(&error)))
+                found.add_lost(String::new(), format!("there is no such folder: {}", format_reason(&error)))
             }
             (Ok(_), Err(error)) if error.kind() == io::ErrorKind::NotFound && !prefix.is_empty() => {}
-            (Ok(_), Err(error)) => found.lost(prefix.to_owned(), reason(&error)),
-            (Ok(root), Ok(_)) if root.is_file() => found.file(String::new()),
+            (Ok(_), Err(error)) => found.add_lost(prefix.to_owned(), format_reason(&error)),
+            (Ok(root), Ok(_)) if root.is_file() => found.add_file(String::new()),
             (Ok(root), Ok(_)) => {
                 // A root that is itself a link is walked where it leads.
                 let start = if prefix.is_empty() { root.clone() } else { start };
@@ -188,7 +190,7 @@ impl Files for Folder {
         (found.files, found.lost)
     }
 
-    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable> {
+    fn read_file(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable> {
         let lost = |why: String| Unreadable { path: path.to_owned(), why };
         let below = Path::new(path);
         if below.components().any(|c| !matches!(c, Component::Normal(_) | Component::CurDir)) {
@@ -198,18 +200,18 @@ impl Files for Folder {
         let (root, real) = match (self.root.canonicalize(), place.canonicalize()) {
             (Ok(root), Ok(real)) => (root, real),
             (Err(error), _) | (_, Err(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            (Err(error), _) | (_, Err(error)) => return Err(lost(reason(&error))),
+            (Err(error), _) | (_, Err(error)) => return Err(lost(format_reason(&error))),
         };
         if !real.starts_with(&root) {
             return Err(lost("is a link that leaves the folder; it is not followed".into()));
         }
-        let size = real.metadata().map_err(|error| lost(reason(&error)))?;
+        let size = real.metadata().map_err(|error| lost(format_reason(&error)))?;
         if !size.is_file() {
             return Err(lost("is no regular file".into()));
         }
         if size.len() > LARGEST {
             return Err(lost(format!("is larger than {} MB", LARGEST >> 20)));
         }
-        std::fs::read(&real).map(Some).map_err(|error| lost(reason(&error)))
+        std::fs::read(&real).map(Some).map_err(|error| lost(format_reason(&error)))
     }
 }

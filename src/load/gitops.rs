@@ -3,18 +3,18 @@
 //! A file that is wrong keeps its text and its error: nothing of it looks deleted, and nothing foreign is
 //! touched. Reading is the cost of every run, so files are parsed on all cores.
 
-use crate::error::{At, Failure, Kind};
-use crate::files::{Entry, EntryKind, Files, Unreadable};
+use crate::error::{At, Failure, FailureKind};
+use crate::files::{EntryKind, FileEntry, Files, Unreadable};
 use crate::load::folder::is_manifest;
-use crate::load::parallel::on_all_cores;
-use crate::load::{damage, file_name, observed};
+use crate::load::parallel::parse_on_all_cores;
+use crate::load::{damage, format_file_name, observed};
 use crate::model::application::Application;
 use crate::model::id::{CommitId, Namespace, OrderName, OrderRef};
 use crate::model::naming::{API_VERSION, LABEL_SERVING, LABEL_SERVING_NAMESPACE};
 use crate::model::serving::Serving;
 use crate::model::world::{ApplicationFile, GitOps, Holds, Problem, ServingFile};
 use kube_yaml::node::Node;
-use kube_yaml::spelling::nearest;
+use kube_yaml::spelling::find_nearest;
 use kube_yaml::{Error, de, parse};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -22,65 +22,66 @@ use std::sync::Arc;
 /// Path and text of each file that was read.
 type Texts = Vec<(String, Vec<u8>)>;
 /// Path of each file that was not, and why.
-type Refused = Vec<(String, Failure)>;
+type RefusedPaths = Vec<(String, Failure)>;
 
 /// Reads `servings/`, `applications/` and `templates/`, and lists `records/`, of the commit `head`.
 #[must_use]
-pub fn gitops(files: &dyn Files, head: Option<CommitId>) -> GitOps {
-    let mut reading = Reading { files, read: GitOps { head, ..GitOps::default() } };
-    reading.servings();
-    reading.applications();
-    reading.read.application_template = reading.template("templates/application.yaml");
-    reading.read.serving_template = reading.template("templates/serving.yaml");
-    reading.records();
+pub fn read_gitops(files: &dyn Files, head: Option<CommitId>) -> GitOps {
+    let mut reading = GitOpsReading { files, read: GitOps { head, ..GitOps::default() } };
+    reading.read_servings();
+    reading.read_applications();
+    reading.read.application_template = reading.read_template("templates/application.yaml");
+    reading.read.serving_template = reading.read_template("templates/serving.yaml");
+    reading.list_records();
     reading.read
 }
 
 /// Reads one Serving's file, as it stood at any commit.
 #[must_use]
-pub fn serving_at(root: &str, path: &str, bytes: &[u8]) -> Option<(OrderRef, ServingFile)> {
-    owner_of(path, "servings/").map(|order| (order, serving_file(root, path, bytes)))
+pub fn parse_serving_at(root: &str, path: &str, bytes: &[u8]) -> Option<(OrderRef, ServingFile)> {
+    parse_owner(path, "servings/").map(|order| (order, parse_serving_file(root, path, bytes)))
 }
 
 /// Reads one file below `applications/`, as it stood at any commit.
 #[must_use]
-pub fn application_at(root: &str, path: &str, bytes: &[u8]) -> ApplicationFile {
-    application_file(root, path, bytes)
+pub fn parse_application_at(root: &str, path: &str, bytes: &[u8]) -> ApplicationFile {
+    parse_application_file(root, path, bytes)
 }
 
-struct Reading<'f> {
+struct GitOpsReading<'f> {
     files: &'f dyn Files,
     read: GitOps,
 }
 
-impl Reading<'_> {
-    fn problem(&mut self, failure: Failure, holds: Holds) {
+impl GitOpsReading<'_> {
+    fn add_problem(&mut self, failure: Failure, holds: Holds) {
         self.read.problems.push(Problem { failure, holds });
     }
 
-    fn unreadable(&mut self, unreadable: &Unreadable) {
-        let file = file_name(&self.files.name(), &unreadable.path);
-        let failure = Failure::new(Kind::Unread, "unreadable", unreadable.why.clone()).at(At::file(file));
-        self.problem(failure, Holds::Everything);
+    fn add_unreadable(&mut self, unreadable: &Unreadable) {
+        let file = format_file_name(&self.files.name(), &unreadable.path);
+        let failure = Failure::new(FailureKind::Unread, "unreadable", unreadable.why.clone())
+            .with_place(At::from_file(file));
+        self.add_problem(failure, Holds::Everything);
     }
 
     /// Everything below `folder` that a path of ours could be, with its bytes; and the paths that are no files,
     /// each with what is wrong with it: they hold nothing but what is to stand there.
-    fn manifests(&mut self, folder: &str) -> (Texts, Refused) {
-        let (entries, lost) = self.files.walk(folder);
-        lost.iter().for_each(|l| self.unreadable(l));
+    fn read_manifests(&mut self, folder: &str) -> (Texts, RefusedPaths) {
+        let (entries, lost) = self.files.list_entries(folder);
+        lost.iter().for_each(|l| self.add_unreadable(l));
         let mut found = Vec::with_capacity(entries.len());
         let mut no_files = Vec::new();
-        for Entry { path, kind, .. } in entries {
+        for FileEntry { path, kind, .. } in entries {
             match kind {
-                EntryKind::File if is_manifest(&path) => match self.files.read(&path) {
+                EntryKind::File if is_manifest(&path) => match self.files.read_file(&path) {
                     Ok(Some(bytes)) => found.push((path, bytes)),
                     Ok(None) => {}
-                    Err(unreadable) => self.unreadable(&unreadable),
+                    Err(unreadable) => self.add_unreadable(&unreadable),
                 },
                 EntryKind::File => {}
                 EntryKind::Link | EntryKind::Submodule => {
-                    let failure = no_file(&self.files.name(), &path);
+                    let failure = make_no_file(&self.files.name(), &path);
                     no_files.push((path, failure));
                 }
             }
@@ -88,20 +89,20 @@ impl Reading<'_> {
         (found, no_files)
     }
 
-    fn servings(&mut self) {
+    fn read_servings(&mut self) {
         let root = self.files.name();
-        let (files, no_files) = self.manifests("servings");
+        let (files, no_files) = self.read_manifests("servings");
         for (path, failure) in no_files {
-            match owner_of(&path, "servings/") {
+            match parse_owner(&path, "servings/") {
                 Some(order) => {
-                    let serving = Err(failure.of(format!("Serving {order}")));
+                    let serving = Err(failure.with_object(format!("Serving {order}")));
                     self.read.servings.insert(order, ServingFile { path, text: "".into(), serving });
                 }
-                None => self.problem(failure, Holds::Orders(BTreeSet::new())),
+                None => self.add_problem(failure, Holds::Orders(BTreeSet::new())),
             }
         }
-        for (path, file) in on_all_cores(files, |path, bytes| serving_file(&root, path, bytes)) {
-            match owner_of(&path, "servings/") {
+        for (path, file) in parse_on_all_cores(files, |path, bytes| parse_serving_file(&root, path, bytes)) {
+            match parse_owner(&path, "servings/") {
                 Some(order) => {
                     self.read.servings.insert(order, file);
                 }
@@ -109,45 +110,47 @@ impl Reading<'_> {
                     // Harmless where it is no Serving, and never read as one: the path is its identity.
                     if let Ok(serving) = &file.serving {
                         let cause = "a Serving stands in servings/<namespace>/<order>.yaml and nowhere else";
-                        let failure = Failure::input("stray-serving", cause)
-                            .of(format!("Serving {}", serving.metadata.name))
-                            .at(At::file(file_name(&root, &path)));
-                        self.problem(failure, Holds::Orders(BTreeSet::new()));
+                        let failure = Failure::new_input("stray-serving", cause)
+                            .with_object(format!("Serving {}", serving.metadata.name))
+                            .with_place(At::from_file(format_file_name(&root, &path)));
+                        self.add_problem(failure, Holds::Orders(BTreeSet::new()));
                     }
                 }
             }
         }
     }
 
-    fn applications(&mut self) {
+    fn read_applications(&mut self) {
         let root = self.files.name();
-        let (files, no_files) = self.manifests("applications");
+        let (files, no_files) = self.read_manifests("applications");
         for (_, failure) in no_files {
-            self.problem(failure, Holds::Orders(BTreeSet::new()));
+            self.add_problem(failure, Holds::Orders(BTreeSet::new()));
         }
         self.read.applications =
-            on_all_cores(files, |path, bytes| application_file(&root, path, bytes)).into_iter().collect();
+            parse_on_all_cores(files, |path, bytes| parse_application_file(&root, path, bytes))
+                .into_iter()
+                .collect();
     }
 
-    fn template(&mut self, path: &str) -> Option<String> {
+    fn read_template(&mut self, path: &str) -> Option<String> {
         // An override that is not read is not the same as none.
-        let (entries, _) = self.files.walk(path);
+        let (entries, _) = self.files.list_entries(path);
         if entries.iter().any(|entry| entry.path == path && entry.kind != EntryKind::File) {
-            self.problem(no_file(&self.files.name(), path), Holds::Everything);
+            self.add_problem(make_no_file(&self.files.name(), path), Holds::Everything);
             return None;
         }
-        let bytes = match self.files.read(path) {
+        let bytes = match self.files.read_file(path) {
             Ok(bytes) => bytes?,
             Err(unreadable) => {
-                self.unreadable(&unreadable);
+                self.add_unreadable(&unreadable);
                 return None;
             }
         };
-        match damage::sound(&bytes) {
+        match damage::check_text(&bytes) {
             Ok(text) => Some(text.to_owned()),
             Err(error) => {
-                self.problem(
-                    Failure::from_yaml(&error, &file_name(&self.files.name(), path)),
+                self.add_problem(
+                    Failure::from_yaml(&error, &format_file_name(&self.files.name(), path)),
                     Holds::Everything,
                 );
                 None
@@ -155,9 +158,9 @@ impl Reading<'_> {
         }
     }
 
-    fn records(&mut self) {
-        let (entries, lost) = self.files.walk("records");
-        lost.iter().for_each(|l| self.unreadable(l));
+    fn list_records(&mut self) {
+        let (entries, lost) = self.files.list_entries("records");
+        lost.iter().for_each(|l| self.add_unreadable(l));
         for entry in entries.iter().filter(|e| e.kind == EntryKind::File) {
             let Some((folder, name)) = entry.path.rsplit_once('/') else { continue };
             let order = folder.strip_prefix("records/").and_then(|text| OrderRef::parse(text).ok());
@@ -169,32 +172,33 @@ impl Reading<'_> {
     }
 }
 
-fn no_file(root: &str, path: &str) -> Failure {
+fn make_no_file(root: &str, path: &str) -> Failure {
     let cause = "is a link or a submodule; only files are read here, and nothing is written through it";
-    Failure::new(Kind::Unread, "no-file", cause)
-        .at(At::file(file_name(root, path)))
-        .hint("replace it by a file, or remove it")
+    Failure::new(FailureKind::Unread, "no-file", cause)
+        .with_place(At::from_file(format_file_name(root, path)))
+        .with_hint("replace it by a file, or remove it")
 }
 
 /// `<folder><namespace>/<order>.yaml`.
-fn owner_of(path: &str, folder: &str) -> Option<OrderRef> {
+fn parse_owner(path: &str, folder: &str) -> Option<OrderRef> {
     let (namespace, name) = path.strip_prefix(folder)?.strip_suffix(".yaml")?.split_once('/')?;
     Some(OrderRef { namespace: Namespace::parse(namespace).ok()?, name: OrderName::parse(name).ok()? })
 }
 
-fn serving_file(root: &str, path: &str, bytes: &[u8]) -> ServingFile {
-    let file = file_name(root, path);
-    let order = owner_of(path, "servings/");
+fn parse_serving_file(root: &str, path: &str, bytes: &[u8]) -> ServingFile {
+    let file = format_file_name(root, path);
+    let order = parse_owner(path, "servings/");
     let what = order.as_ref().map_or("a Serving".to_owned(), |o| format!("Serving {o}"));
-    let serving =
-        serving(bytes, order.as_ref()).map(Arc::new).map_err(|e| Failure::from_yaml(&e, &file).of(what));
+    let serving = parse_serving(bytes, order.as_ref())
+        .map(Arc::new)
+        .map_err(|e| Failure::from_yaml(&e, &file).with_object(what));
     ServingFile { path: path.to_owned(), text: String::from_utf8_lossy(bytes).into(), serving }
 }
 
 /// Reads a Serving that should be this Order's.
-fn serving(bytes: &[u8], order: Option<&OrderRef>) -> Result<Serving, Error> {
-    let node = parse::one(damage::sound(bytes)?)?;
-    let text = |key: &str| node.get(key).and_then(Node::text).unwrap_or_default();
+fn parse_serving(bytes: &[u8], order: Option<&OrderRef>) -> Result<Serving, Error> {
+    let node = parse::parse_one(damage::check_text(bytes)?)?;
+    let text = |key: &str| node.get(key).and_then(Node::as_text).unwrap_or_default();
     if (text("apiVersion"), text("kind")) != (API_VERSION, "Serving") {
         let cause = format!("is no Serving of {API_VERSION}");
         return Err(Error::new("wrong-kind", node.at, cause));
@@ -204,7 +208,7 @@ fn serving(bytes: &[u8], order: Option<&OrderRef>) -> Result<Serving, Error> {
     if let Some(key) = unknown.iter().find(|u| u.path == "spec" || u.path.starts_with("spec.")) {
         let mut error = Error::new("unknown-field", key.at, "is no field that is known here");
         error.path = format!("{}.{}", key.path, key.key);
-        error.hint = nearest(&key.key, key.known).map(|meant| format!("did you mean {meant}?"));
+        error.hint = find_nearest(&key.key, key.known).map(|meant| format!("did you mean {meant}?"));
         return Err(error);
     }
     if let Some(order) = order {
@@ -215,7 +219,7 @@ fn serving(bytes: &[u8], order: Option<&OrderRef>) -> Result<Serving, Error> {
             ("spec.orderName", serving.spec.order_name.as_str(), order.name.as_str()),
         ];
         if let Some((field, found, wanted)) = said.into_iter().find(|(_, found, wanted)| found != wanted) {
-            let at = kube_yaml::node::locate(&node, field).unwrap_or(node.at);
+            let at = kube_yaml::node::locate_field(&node, field).unwrap_or(node.at);
             let mut error =
                 Error::new("wrong-place", at, format!("is {found:?}, and the file's path says {wanted:?}"));
             error.path = field.to_owned();
@@ -226,38 +230,38 @@ fn serving(bytes: &[u8], order: Option<&OrderRef>) -> Result<Serving, Error> {
     Ok(serving)
 }
 
-fn application_file(root: &str, path: &str, bytes: &[u8]) -> ApplicationFile {
-    let file = file_name(root, path);
+fn parse_application_file(root: &str, path: &str, bytes: &[u8]) -> ApplicationFile {
+    let file = format_file_name(root, path);
     let text: Arc<str> = String::from_utf8_lossy(bytes).into();
-    let read = damage::sound(bytes).and_then(parse::one);
+    let read = damage::check_text(bytes).and_then(parse::parse_one);
     let owner = match &read {
-        Ok(node) => owner_by_labels(node),
-        Err(_) => owner_by_lines(&text),
+        Ok(node) => find_owner_by_labels(node),
+        Err(_) => find_owner_by_lines(&text),
     };
     let application = read
-        .and_then(|node| application(&node))
+        .and_then(|node| parse_application(&node))
         .map(Arc::new)
-        .map_err(|e| Failure::from_yaml(&e, &file).of("an Application"));
+        .map_err(|e| Failure::from_yaml(&e, &file).with_object("an Application"));
     ApplicationFile { text, owner, application }
 }
 
-fn application(node: &Node) -> Result<Application, Error> {
-    let text = |key: &str| node.get(key).and_then(Node::text).unwrap_or_default();
+fn parse_application(node: &Node) -> Result<Application, Error> {
+    let text = |key: &str| node.get(key).and_then(Node::as_text).unwrap_or_default();
     if !text("apiVersion").starts_with("argoproj.io/") || text("kind") != "Application" {
         return Err(Error::new("wrong-kind", node.at, "is no Application of argoproj.io"));
     }
-    observed::application(node).map(|(_, application)| application)
+    observed::parse_application(node).map(|(_, application)| application)
 }
 
-fn owner_by_labels(node: &Node) -> Option<OrderRef> {
-    let labels = node.find(&["metadata", "labels"])?;
-    let text = |key: &str| labels.get(key).and_then(Node::text);
-    reference(text(LABEL_SERVING_NAMESPACE)?, text(LABEL_SERVING)?)
+fn find_owner_by_labels(node: &Node) -> Option<OrderRef> {
+    let labels = node.find_value(&["metadata", "labels"])?;
+    let text = |key: &str| labels.get(key).and_then(Node::as_text);
+    parse_reference(text(LABEL_SERVING_NAMESPACE)?, text(LABEL_SERVING)?)
 }
 
 /// The owner of a file that does not parse, by lines that look like our labels: a file of ours that was
 /// damaged is still ours.
-fn owner_by_lines(text: &str) -> Option<OrderRef> {
+fn find_owner_by_lines(text: &str) -> Option<OrderRef> {
     let value = |label: &str| {
         text.lines().find_map(|line| {
             let rest = line.trim_start().trim_start_matches('"').strip_prefix(label)?;
@@ -265,9 +269,9 @@ fn owner_by_lines(text: &str) -> Option<OrderRef> {
             Some(value.trim().trim_matches('"'))
         })
     };
-    reference(value(LABEL_SERVING_NAMESPACE)?, value(LABEL_SERVING)?)
+    parse_reference(value(LABEL_SERVING_NAMESPACE)?, value(LABEL_SERVING)?)
 }
 
-fn reference(namespace: &str, name: &str) -> Option<OrderRef> {
+fn parse_reference(namespace: &str, name: &str) -> Option<OrderRef> {
     Some(OrderRef { namespace: Namespace::parse(namespace).ok()?, name: OrderName::parse(name).ok()? })
 }

@@ -3,7 +3,7 @@
 use crate::error::Failure;
 use crate::files::Files;
 use crate::load::check::{self, Report};
-use crate::load::{strict, without_line};
+use crate::load::{strict, strip_line};
 use crate::model::approval::Approval;
 use crate::model::cluster::Cluster;
 use crate::model::environment::Environment;
@@ -17,7 +17,7 @@ use crate::model::serving::Serving;
 use crate::model::world::{Holds, Loaded, Origin, Problem, SourceState, World, is_cluster};
 use kube_yaml::node::{Node, Value};
 use kube_yaml::parse::Document;
-use kube_yaml::spelling::misspelt;
+use kube_yaml::spelling::find_misspelt;
 use kube_yaml::{Error, de};
 use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
@@ -33,7 +33,7 @@ pub struct Filter<'s> {
 }
 
 /// Where a document stands.
-pub struct Place<'f> {
+pub struct DocumentPlace<'f> {
     /// As in [`Origin::source`].
     pub source: Arc<str>,
     /// As in [`Origin::file`].
@@ -54,61 +54,66 @@ enum Bears {
 }
 
 /// Which object: two with one identity are an error.
-type Identity = (Kind, Option<Namespace>, String);
+type ObjectIdentity = (Kind, Option<Namespace>, String);
 
 /// A World in the making.
 #[derive(Default)]
-pub struct Reading {
+pub struct WorldReading {
     pub(in crate::load) world: World,
     /// Objects of our kinds met so far, broken ones counted.
     pub(in crate::load) objects: usize,
     pub(in crate::load) sources: Vec<SourceState>,
     problems: Vec<(Failure, Bears)>,
-    seen: BTreeMap<Identity, Origin>,
-    twice: BTreeSet<Identity>,
+    seen: BTreeMap<ObjectIdentity, Origin>,
+    twice: BTreeSet<ObjectIdentity>,
     /// Orders that Preparations say they belong to, broken ones included.
     belongs: BTreeMap<(Namespace, PreparationName), BTreeSet<OrderRef>>,
 }
 
-impl Reading {
+impl WorldReading {
     /// Takes lines and columns out of the problems from number `first` on: they came from no file.
-    pub fn without_lines(&mut self, first: usize) {
+    pub fn strip_lines(&mut self, first: usize) {
         for (failure, _) in self.problems.iter_mut().skip(first) {
-            *failure = without_line(failure.clone());
+            *failure = strip_line(failure.clone());
         }
     }
 
     /// How many problems there are so far.
     #[must_use]
-    pub fn problems(&self) -> usize {
+    pub fn count_problems(&self) -> usize {
         self.problems.len()
     }
 
     /// Adds a problem.
-    pub fn problem(&mut self, failure: Failure, holds: Holds) {
+    pub fn add_problem(&mut self, failure: Failure, holds: Holds) {
         self.problems.push((failure, Bears::Holds(holds)));
     }
 
     /// Takes one document that could be read to its end; `false`: not all of it could be.
-    pub fn document(&mut self, document: &Document, place: &Place<'_>, filter: Filter<'_>) -> bool {
+    pub fn take_document(
+        &mut self,
+        document: &Document,
+        place: &DocumentPlace<'_>,
+        filter: Filter<'_>,
+    ) -> bool {
         match &document.node {
-            Some(node) => self.node(node, &document.errors, place, filter, None, None),
+            Some(node) => self.take_node(node, &document.errors, place, filter, None, None),
             None => true,
         }
     }
 
     /// Takes an object or a list of them. `errors` are those of its keys; `fallback` is what a typed list
     /// says its items are.
-    fn node(
+    fn take_node(
         &mut self,
         node: &Node,
         errors: &[Error],
-        place: &Place<'_>,
+        place: &DocumentPlace<'_>,
         filter: Filter<'_>,
         item: Option<u32>,
         fallback: Option<(&str, &str)>,
     ) -> bool {
-        let said = |key: &str| node.get(key).and_then(Node::text);
+        let said = |key: &str| node.get(key).and_then(Node::as_text);
         let api_version = said("apiVersion").or(fallback.map(|f| f.0));
         let kind = said("kind").or(fallback.map(|f| f.1));
         let origin = Origin {
@@ -119,35 +124,38 @@ impl Reading {
             line: if is_cluster(&place.source) { 0 } else { node.at.line },
         };
         match kind.and_then(|k| k.strip_suffix("List")) {
-            Some("") => return self.list(node, errors, place, filter, None),
-            Some(inner) if group(api_version) == GROUP => {
-                return self.list(node, errors, place, filter, api_version.map(|v| (v, inner)));
+            Some("") => return self.take_list(node, errors, place, filter, None),
+            Some(inner) if parse_group(api_version) == GROUP => {
+                return self.take_list(node, errors, place, filter, api_version.map(|v| (v, inner)));
             }
             Some(_) | None => {}
         }
         let bare_list = matches!(node.value, Value::Sequence(_))
-            && node.items().iter().any(|i| group(i.get("apiVersion").and_then(Node::text)) == GROUP);
+            && node.items().iter().any(|i| parse_group(i.get("apiVersion").and_then(Node::as_text)) == GROUP);
         if bare_list {
-            let failure = Failure::input("bare-list", "objects stand in a bare list")
-                .at(origin.at())
-                .hint("put them into items of a kind: List, or separate them by ---");
-            self.problem(failure, Holds::Everything);
+            let failure = Failure::new_input("bare-list", "objects stand in a bare list")
+                .with_place(origin.make_place())
+                .with_hint("put them into items of a kind: List, or separate them by ---");
+            self.add_problem(failure, Holds::Everything);
             return false;
         }
-        match which(api_version, kind) {
-            Which::Ours(kind) => return self.ours(kind, node, errors, place, filter, origin),
+        match resolve_kind(api_version, kind) {
+            Which::Ours(kind) => return self.take_object(kind, node, errors, place, filter, origin),
             // What is not ours is nobody's business here; a Secret least of all.
             Which::Foreign => return true,
             Which::Unread(kind) => {
                 let cause = format!("the kind {kind} of {GROUP} is not known and not read");
-                self.problem(Failure::input("unknown-kind", cause).at(origin.at()), Holds::Nothing);
+                self.add_problem(
+                    Failure::new_input("unknown-kind", cause).with_place(origin.make_place()),
+                    Holds::Nothing,
+                );
             }
             Which::Wrong(kind, cause, hint) => {
-                let mut failure = Failure::input("unknown-kind", cause).at(origin.at());
+                let mut failure = Failure::new_input("unknown-kind", cause).with_place(origin.make_place());
                 failure.hints.extend(hint);
-                let bears = kind.map_or(Bears::Holds(Holds::Everything), |k| bears(k, node));
+                let bears = kind.map_or(Bears::Holds(Holds::Everything), |k| judge_bearing(k, node));
                 self.objects += 1;
-                let known = kind != Some(Kind::Order) || names_an_order(&bears);
+                let known = kind != Some(Kind::Order) || has_known_order(&bears);
                 self.problems.push((failure, bears));
                 return known;
             }
@@ -155,11 +163,11 @@ impl Reading {
         true
     }
 
-    fn list(
+    fn take_list(
         &mut self,
         node: &Node,
         errors: &[Error],
-        place: &Place<'_>,
+        place: &DocumentPlace<'_>,
         filter: Filter<'_>,
         fallback: Option<(&str, &str)>,
     ) -> bool {
@@ -168,19 +176,21 @@ impl Reading {
         let items = match node.get("items") {
             Some(Node { value: Value::Sequence(items), .. }) => items,
             Some(other) if !other.is_null() => {
-                let failure =
-                    Failure::input("wrong-type", format!("wanted a list, found {}", other.describe()));
-                self.problem(failure.field("items").at(at), Holds::Everything);
+                let failure = Failure::new_input(
+                    "wrong-type",
+                    format!("wanted a list, found {}", other.describe_kind()),
+                );
+                self.add_problem(failure.with_field("items").with_place(at), Holds::Everything);
                 return false;
             }
             Some(_) | None => &Vec::new(),
         };
-        if node.find(&["metadata", "continue"]).and_then(Node::text).is_some_and(|t| !t.is_empty()) {
+        if node.find_value(&["metadata", "continue"]).and_then(Node::as_text).is_some_and(|t| !t.is_empty()) {
             let failure =
-                Failure::input("cut-list", "is one page of a longer list (metadata.continue is set)")
-                    .at(at)
-                    .hint("write the whole list (kubectl get does, without --chunk-size)");
-            self.problem(failure, Holds::Everything);
+                Failure::new_input("cut-list", "is one page of a longer list (metadata.continue is set)")
+                    .with_place(at)
+                    .with_hint("write the whole list (kubectl get does, without --chunk-size)");
+            self.add_problem(failure, Holds::Everything);
             whole = false;
         }
         // An error at a key belongs to the last item that begins before it.
@@ -192,42 +202,44 @@ impl Reading {
                 .cloned()
                 .collect();
             let item = u32::try_from(index).ok();
-            whole &= self.node(object, &own, place, filter, item, fallback);
+            whole &= self.take_node(object, &own, place, filter, item, fallback);
         }
         for error in errors.iter().filter(|e| items.first().is_none_or(|first| e.at < first.at)) {
-            self.problem(Failure::from_yaml(error, &place.file), Holds::Everything);
+            self.add_problem(Failure::from_yaml(error, &place.file), Holds::Everything);
             whole = false;
         }
         whole
     }
 
     /// Takes one object of our kinds; `false`: it is an Order, and which one cannot be read.
-    fn ours(
+    fn take_object(
         &mut self,
         kind: Kind,
         node: &Node,
         errors: &[Error],
-        place: &Place<'_>,
+        place: &DocumentPlace<'_>,
         filter: Filter<'_>,
         origin: Origin,
     ) -> bool {
         self.objects += 1;
-        let name = node.find(&["metadata", "name"]).and_then(Node::text).unwrap_or_default();
-        let namespace = node.find(&["metadata", "namespace"]).and_then(Node::text).unwrap_or_default();
+        let name = node.find_value(&["metadata", "name"]).and_then(Node::as_text).unwrap_or_default();
+        let namespace =
+            node.find_value(&["metadata", "namespace"]).and_then(Node::as_text).unwrap_or_default();
         let what = match (kind.is_namespaced(), namespace, name) {
             (_, _, "") => kind.to_string(),
             (true, namespace, name) if !namespace.is_empty() => format!("{kind} {namespace}/{name}"),
             (_, _, name) => format!("{kind} {name}"),
         };
-        if let Some(refusal) = refusal(kind, namespace, filter) {
-            let failure = Failure::input("refused", refusal).of(what).at(origin.at());
+        if let Some(refusal) = check_filter(kind, namespace, filter) {
+            let failure =
+                Failure::new_input("refused", refusal).with_object(what).with_place(origin.make_place());
             // What may not come from here holds nobody either: else a source could stop what it may not decide.
-            self.problem(failure, Holds::Orders(BTreeSet::new()));
+            self.add_problem(failure, Holds::Orders(BTreeSet::new()));
             return true;
         }
-        let identity: Identity =
+        let identity: ObjectIdentity =
             (kind, Namespace::parse(namespace).ok().filter(|_| kind.is_namespaced()), name.to_owned());
-        let bears = bears(kind, node);
+        let bears = judge_bearing(kind, node);
         if kind == Kind::Preparation
             && let (Bears::Holds(Holds::Orders(orders)), Some(namespace), Ok(name)) =
                 (&bears, &identity.1, PreparationName::parse(name))
@@ -236,9 +248,11 @@ impl Reading {
         }
         if kind != Kind::Serving && !name.is_empty() {
             if let Some(first) = self.seen.get(&identity) {
-                let cause = format!("is also at {}; one object has one place", first.at());
-                let failure = Failure::input("seen-twice", cause).of(what.clone()).at(origin.at());
-                self.problems.push((failure, again(&bears)));
+                let cause = format!("is also at {}; one object has one place", first.make_place());
+                let failure = Failure::new_input("seen-twice", cause)
+                    .with_object(what.clone())
+                    .with_place(origin.make_place());
+                self.problems.push((failure, clone_bearing(&bears)));
                 self.twice.insert(identity.clone());
             } else {
                 self.seen.insert(identity.clone(), origin.clone());
@@ -246,55 +260,61 @@ impl Reading {
         }
         let mut report = Report::new(node);
         for error in errors {
-            report.error(error.clone());
+            report.add_error(error.clone());
         }
         match kind {
             Kind::Order => {
-                let read = typed::<Order>(node, kind, &mut report);
-                if let (Some(order), Some(id)) = (read, order_ref(&identity)) {
-                    check::order(&order, &id, &mut report);
-                    keep(&report, &mut self.world.orders, id, order, &origin);
+                let read = decode_object::<Order>(node, kind, &mut report);
+                if let (Some(order), Some(id)) = (read, make_order_ref(&identity)) {
+                    check::check_order(&order, &id, &mut report);
+                    keep_object(&report, &mut self.world.orders, id, order, &origin);
                 }
             }
             Kind::Preparation => {
-                let read = typed::<Preparation>(node, kind, &mut report);
+                let read = decode_object::<Preparation>(node, kind, &mut report);
                 if let (Some(it), Some(namespace), Ok(name)) =
                     (read, identity.1.clone(), PreparationName::parse(name))
                 {
-                    check::preparation(&it, &mut report);
-                    keep(&report, &mut self.world.preparations, (namespace, name), it, &origin);
+                    check::check_preparation(&it, &mut report);
+                    keep_object(&report, &mut self.world.preparations, (namespace, name), it, &origin);
                 }
             }
             Kind::Approval => {
-                let read = typed::<Approval>(node, kind, &mut report);
+                let read = decode_object::<Approval>(node, kind, &mut report);
                 if let (Some(it), Some(namespace)) = (read, identity.1.clone()) {
-                    check::approval(&it, &mut report);
-                    keep(&report, &mut self.world.approvals, (namespace, name.to_owned()), it, &origin);
+                    check::check_approval(&it, &mut report);
+                    keep_object(
+                        &report,
+                        &mut self.world.approvals,
+                        (namespace, name.to_owned()),
+                        it,
+                        &origin,
+                    );
                 }
             }
             Kind::Serving => {
-                let read = typed::<Serving>(node, kind, &mut report);
-                if let (Some(it), Some(id)) = (read, order_ref(&identity)) {
-                    keep(&report, &mut self.world.stray_servings, id, it, &origin);
+                let read = decode_object::<Serving>(node, kind, &mut report);
+                if let (Some(it), Some(id)) = (read, make_order_ref(&identity)) {
+                    keep_object(&report, &mut self.world.stray_servings, id, it, &origin);
                 }
             }
             Kind::Environment => {
-                let read = typed::<Environment>(node, kind, &mut report);
+                let read = decode_object::<Environment>(node, kind, &mut report);
                 if let (Some(it), Ok(name)) = (read, EnvironmentName::parse(name)) {
-                    check::environment(&it, &mut report);
-                    keep(&report, &mut self.world.environments, name, it, &origin);
+                    check::check_environment(&it, &mut report);
+                    keep_object(&report, &mut self.world.environments, name, it, &origin);
                 }
             }
             Kind::Cluster => {
-                let read = typed::<Cluster>(node, kind, &mut report);
+                let read = decode_object::<Cluster>(node, kind, &mut report);
                 if let (Some(it), Ok(name)) = (read, ClusterName::parse(name)) {
-                    check::cluster(&it, &mut report);
-                    keep(&report, &mut self.world.clusters, name, it, &origin);
+                    check::check_cluster(&it, &mut report);
+                    keep_object(&report, &mut self.world.clusters, name, it, &origin);
                 }
             }
             Kind::Kitchen => {
-                if let Some(mut it) = typed::<Kitchen>(node, kind, &mut report) {
-                    check::kitchen(&mut it, place, &mut report);
+                if let Some(mut it) = decode_object::<Kitchen>(node, kind, &mut report) {
+                    check::check_kitchen(&mut it, place, &mut report);
                     if report.errors.is_empty() && self.world.kitchen.is_none() {
                         self.world.kitchen = Some(Loaded { object: Arc::new(it), origin: origin.clone() });
                     }
@@ -302,21 +322,24 @@ impl Reading {
             }
         }
         for error in report.errors {
-            let failure = Failure::from_yaml(&error, &origin.file).of(what.clone());
-            self.problems.push((failure, again(&bears)));
+            let to_failure = Failure::from_yaml(&error, &origin.file).with_object(what.clone());
+            self.problems.push((to_failure, clone_bearing(&bears)));
         }
         for warning in report.warnings {
-            self.problem(Failure::from_yaml(&warning, &origin.file).of(what.clone()), Holds::Nothing);
+            self.add_problem(
+                Failure::from_yaml(&warning, &origin.file).with_object(what.clone()),
+                Holds::Nothing,
+            );
         }
-        kind != Kind::Order || names_an_order(&bears)
+        kind != Kind::Order || has_known_order(&bears)
     }
 
     /// Takes out what was seen twice, and settles what each problem holds.
     #[must_use]
-    pub fn finish(self) -> World {
+    pub fn build_world(self) -> World {
         let Self { mut world, sources, problems, twice, belongs, .. } = self;
         for identity in &twice {
-            remove(&mut world, identity);
+            remove_object(&mut world, identity);
         }
         world.sources = sources;
         world.problems = problems
@@ -349,10 +372,10 @@ enum Which {
 /// Kinds of the group that only the renderer reads.
 const RENDERERS: &[&str] = &["Menu", "Pantry", "Recipe"];
 
-fn which(api_version: Option<&str>, kind: Option<&str>) -> Which {
+fn resolve_kind(api_version: Option<&str>, kind: Option<&str>) -> Which {
     let names: Vec<&str> = Kind::ALL.into_iter().map(Kind::as_str).collect();
     let known = kind.and_then(Kind::parse);
-    let group = group(api_version);
+    let group = parse_group(api_version);
     if group != GROUP {
         return match (known, api_version) {
             (Some(kind), None) => Which::Wrong(
@@ -360,7 +383,7 @@ fn which(api_version: Option<&str>, kind: Option<&str>) -> Which {
                 "apiVersion is missing".into(),
                 Some(format!("write apiVersion: {API_VERSION}")),
             ),
-            (Some(kind), Some(text)) if misspelt(group, &[GROUP]).is_some() => Which::Wrong(
+            (Some(kind), Some(text)) if find_misspelt(group, &[GROUP]).is_some() => Which::Wrong(
                 Some(kind),
                 format!("apiVersion is {text}"),
                 Some(format!("did you mean {API_VERSION}?")),
@@ -379,7 +402,7 @@ fn which(api_version: Option<&str>, kind: Option<&str>) -> Which {
             Which::Wrong(Some(kind), cause, None)
         }
         None if RENDERERS.contains(&word) => Which::Foreign,
-        None => match misspelt(word, &names) {
+        None => match find_misspelt(word, &names) {
             Some(meant) => {
                 let cause = format!("kind is {word:?}, which is none of ours");
                 Which::Wrong(None, cause, Some(format!("did you mean {meant}?")))
@@ -390,11 +413,11 @@ fn which(api_version: Option<&str>, kind: Option<&str>) -> Which {
 }
 
 /// The group of an apiVersion.
-fn group(api_version: Option<&str>) -> &str {
+fn parse_group(api_version: Option<&str>) -> &str {
     api_version.and_then(|text| text.split('/').next()).unwrap_or_default()
 }
 
-fn refusal(kind: Kind, namespace: &str, filter: Filter<'_>) -> Option<String> {
+fn check_filter(kind: Kind, namespace: &str, filter: Filter<'_>) -> Option<String> {
     if let Some(kinds) = filter.kinds.filter(|kinds| !kinds.contains(&kind)) {
         let list: Vec<&str> = kinds.iter().map(|k| k.as_str()).collect();
         return Some(format!("is refused: this source is for {} only", list.join(", ")));
@@ -408,14 +431,14 @@ fn refusal(kind: Kind, namespace: &str, filter: Filter<'_>) -> Option<String> {
 }
 
 /// Whether it is known which Order a wrong object bears on.
-fn names_an_order(bears: &Bears) -> bool {
+fn has_known_order(bears: &Bears) -> bool {
     !matches!(bears, Bears::Holds(Holds::Orders(orders)) if orders.is_empty())
 }
 
 /// What a wrong object of `kind` bears on, by what of it can be read. An Order, or a Preparation of one, that names no
 /// Order that could exist is nobody's: it stops no other, though nothing may look deleted for want of it.
-fn bears(kind: Kind, node: &Node) -> Bears {
-    let text = |keys: &[&str]| node.find(keys).and_then(Node::text);
+fn judge_bearing(kind: Kind, node: &Node) -> Bears {
+    let text = |keys: &[&str]| node.find_value(keys).and_then(Node::as_text);
     let namespace = text(&["metadata", "namespace"]).and_then(|t| Namespace::parse(t).ok());
     let order = |keys: &[&str]| text(keys).and_then(|t| OrderName::parse(t).ok());
     let those = |name: Option<OrderName>| match (namespace.clone(), name) {
@@ -437,7 +460,7 @@ fn bears(kind: Kind, node: &Node) -> Bears {
     }
 }
 
-fn again(bears: &Bears) -> Bears {
+fn clone_bearing(bears: &Bears) -> Bears {
     match bears {
         Bears::Holds(holds) => Bears::Holds(holds.clone()),
         Bears::OrderOf(namespace, name) => Bears::OrderOf(namespace.clone(), name.clone()),
@@ -445,17 +468,17 @@ fn again(bears: &Bears) -> Bears {
 }
 
 /// Reads a typed object and judges what is common to all kinds.
-fn typed<T: DeserializeOwned>(node: &Node, kind: Kind, report: &mut Report<'_>) -> Option<T> {
+fn decode_object<T: DeserializeOwned>(node: &Node, kind: Kind, report: &mut Report<'_>) -> Option<T> {
     let mut unknown = Vec::new();
     let read = de::from_node::<T>(node, &mut unknown);
     for key in &unknown {
         let path = if key.path.is_empty() { key.key.clone() } else { format!("{}.{}", key.path, key.key) };
         let mut error = Error::new("unknown-field", key.at, "is no field that is known here");
         error.path = path;
-        match strict::judge(kind, key) {
+        match strict::judge_key(kind, key) {
             strict::Unmet::Free => {}
             strict::Unmet::Warning => {
-                report.warnings.push(error.hint("it is not looked at"));
+                report.warnings.push(error.with_hint("it is not looked at"));
             }
             strict::Unmet::Error(meant) => {
                 error.hint = match meant {
@@ -466,22 +489,22 @@ fn typed<T: DeserializeOwned>(node: &Node, kind: Kind, report: &mut Report<'_>) 
                     Some(meant) => Some(format!("did you mean {meant}?")),
                     None => Some(format!("known here: {}", key.known.join(", "))),
                 };
-                report.error(error);
+                report.add_error(error);
             }
         }
     }
-    let read = read.map_err(|error| report.error(error)).ok();
-    check::metadata(node, kind, report);
+    let read = read.map_err(|error| report.add_error(error)).ok();
+    check::check_metadata(node, kind, report);
     read
 }
 
-fn order_ref(identity: &Identity) -> Option<OrderRef> {
+fn make_order_ref(identity: &ObjectIdentity) -> Option<OrderRef> {
     let (_, namespace, name) = identity;
     Some(OrderRef { namespace: namespace.clone()?, name: OrderName::parse(name).ok()? })
 }
 
 /// Keeps an object that has no error.
-fn keep<K: Ord, T>(
+fn keep_object<K: Ord, T>(
     report: &Report<'_>,
     map: &mut BTreeMap<K, Loaded<T>>,
     key: K,
@@ -493,11 +516,11 @@ fn keep<K: Ord, T>(
     }
 }
 
-fn remove(world: &mut World, identity: &Identity) {
+fn remove_object(world: &mut World, identity: &ObjectIdentity) {
     let (kind, namespace, name) = identity;
     match kind {
         Kind::Order => {
-            order_ref(identity).and_then(|id| world.orders.remove(&id));
+            make_order_ref(identity).and_then(|id| world.orders.remove(&id));
         }
         Kind::Preparation => {
             let name = PreparationName::parse(name).ok();

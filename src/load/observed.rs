@@ -3,9 +3,9 @@
 //! A dump that cannot be read in full observes nothing: an Application that is not seen must not look as if it
 //! did not exist, for then its owner's opt-in would be passed over.
 
-use crate::error::{At, Failure, Kind};
-use crate::load::objects::Reading;
-use crate::load::{damage, without_line};
+use crate::error::{At, Failure, FailureKind};
+use crate::load::objects::WorldReading;
+use crate::load::{damage, strip_line};
 use crate::model::application::Application;
 use crate::model::world::{Holds, Loaded, Origin, is_cluster};
 use kube_yaml::node::{Node, Value};
@@ -28,33 +28,34 @@ type Applications = BTreeMap<(String, String), Loaded<Application>>;
 
 /// Adds the Applications of every dump to what was read. One that cannot be read in full leaves nothing
 /// observed: half of what is there would look like all of it.
-pub fn read<'o>(reading: &mut Reading, all: impl IntoIterator<Item = &'o Observed>) {
+pub fn add_observations<'o>(reading: &mut WorldReading, all: impl IntoIterator<Item = &'o Observed>) {
     let mut found: Option<Applications> = None;
     let mut whole = true;
     for observed in all {
-        let mut failures = match applications(observed) {
-            Ok(more) => join(found.get_or_insert_default(), more),
+        let mut failures = match parse_applications(observed) {
+            Ok(more) => join_applications(found.get_or_insert_default(), more),
             Err(failures) => failures,
         };
         whole &= failures.is_empty();
         if is_cluster(&observed.source) {
-            failures = failures.into_iter().map(without_line).collect();
+            failures = failures.into_iter().map(strip_line).collect();
         }
-        failures.into_iter().for_each(|failure| reading.problem(failure, Holds::Everything));
+        failures.into_iter().for_each(|failure| reading.add_problem(failure, Holds::Everything));
     }
     reading.world.applications = found.filter(|_| whole);
 }
 
 /// Two Argo CDs with an Application of one name: which one is meant cannot be told.
-fn join(found: &mut Applications, more: Applications) -> Vec<Failure> {
+fn join_applications(found: &mut Applications, more: Applications) -> Vec<Failure> {
     let mut failures = Vec::new();
     for (key, application) in more {
         match found.get(&key) {
             Some(first) => {
-                let cause = format!("is also at {}; one Application has one place", first.origin.at());
-                let failure =
-                    Failure::input("seen-twice", cause).of(format!("Application {}/{}", key.0, key.1));
-                failures.push(failure.at(application.origin.at()));
+                let cause =
+                    format!("is also at {}; one Application has one place", first.origin.make_place());
+                let failure = Failure::new_input("seen-twice", cause)
+                    .with_object(format!("Application {}/{}", key.0, key.1));
+                failures.push(failure.with_place(application.origin.make_place()));
             }
             None => {
                 found.insert(key, application);
@@ -64,13 +65,15 @@ fn join(found: &mut Applications, more: Applications) -> Vec<Failure> {
     failures
 }
 
-fn applications(observed: &Observed) -> Result<Applications, Vec<Failure>> {
+fn parse_applications(observed: &Observed) -> Result<Applications, Vec<Failure>> {
     let whole = |code, cause: &str| {
-        Failure::new(Kind::Unread, code, cause).of("the observation").at(At::file(&*observed.file))
+        Failure::new(FailureKind::Unread, code, cause)
+            .with_object("the observation")
+            .with_place(At::from_file(&*observed.file))
     };
     let bytes = observed.bytes.as_ref().map_err(|why| vec![whole("unreadable", why)])?;
-    let text = damage::sound(bytes).map_err(|e| vec![Failure::from_yaml(&e, &observed.file)])?;
-    let documents = parse::documents(text);
+    let text = damage::check_text(bytes).map_err(|e| vec![Failure::from_yaml(&e, &observed.file)])?;
+    let documents = parse::parse_documents(text);
     let mut failures: Vec<Failure> = documents
         .iter()
         .flat_map(|d| d.errors.first())
@@ -83,13 +86,13 @@ fn applications(observed: &Observed) -> Result<Applications, Vec<Failure>> {
             Some(Node { value: Value::Sequence(items), .. }) => (items.as_slice(), true),
             Some(_) | None => (std::slice::from_ref(node), false),
         };
-        if node.find(&["metadata", "continue"]).and_then(Node::text).is_some_and(|t| !t.is_empty()) {
+        if node.find_value(&["metadata", "continue"]).and_then(Node::as_text).is_some_and(|t| !t.is_empty()) {
             failures.push(whole("cut-list", "it is one page of a longer list (metadata.continue is set)"));
         }
         // kubectl leaves kind out of the items of a typed list.
-        let typed = node.get("kind").and_then(Node::text) == Some("ApplicationList");
+        let typed = node.get("kind").and_then(Node::as_text) == Some("ApplicationList");
         for (index, item) in items.iter().enumerate() {
-            if !typed && item.get("kind").and_then(Node::text) != Some("Application") {
+            if !typed && item.get("kind").and_then(Node::as_text) != Some("Application") {
                 continue;
             }
             let origin = Origin {
@@ -99,19 +102,19 @@ fn applications(observed: &Observed) -> Result<Applications, Vec<Failure>> {
                 item: is_list.then(|| u32::try_from(index).unwrap_or(u32::MAX)),
                 line: if is_cluster(&observed.source) { 0 } else { item.at.line },
             };
-            match application(item) {
+            match parse_application(item) {
                 Ok((key, object)) => {
                     if found
                         .insert(key.clone(), Loaded { object: Arc::new(object), origin: origin.clone() })
                         .is_some()
                     {
                         let cause = format!("Application {}/{} is there twice", key.0, key.1);
-                        failures.push(Failure::input("seen-twice", cause).at(origin.at()));
+                        failures
+                            .push(Failure::new_input("seen-twice", cause).with_place(origin.make_place()));
                     }
                 }
-                Err(error) => {
-                    failures.push(Failure::from_yaml(&error, &observed.file).of("an observed Application"))
-                }
+                Err(error) => failures
+                    .push(Failure::from_yaml(&error, &observed.file).with_object("an observed Application")),
             }
         }
     }
@@ -125,7 +128,7 @@ fn applications(observed: &Observed) -> Result<Applications, Vec<Failure>> {
 ///
 /// # Errors
 /// A field that we use is not what it should be, or it has no name.
-pub fn application(node: &Node) -> Result<((String, String), Application), Error> {
+pub fn parse_application(node: &Node) -> Result<((String, String), Application), Error> {
     let object: Application = de::from_node(node, &mut Vec::new())?;
     if object.metadata.name.is_empty() {
         let mut error = Error::new("missing-field", node.at, "is required and missing");

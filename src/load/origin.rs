@@ -2,43 +2,43 @@
 //! the file that field is, is looked up only when it is printed.
 
 use crate::error::Failure;
-use kube_yaml::node::{Node, locate};
+use kube_yaml::node::{Node, locate_field};
 use kube_yaml::{Position, parse};
 use std::collections::BTreeMap;
 
 /// Fills in line and column of each failure that names a file, the first line of an object (or none, where the
 /// file holds one object) and a field, by reading the file again. One that cannot be looked up stays as it is.
-pub fn refine(failures: &mut [Failure], read: &dyn Fn(&str) -> Option<Vec<u8>>) {
+pub fn refine_places(failures: &mut [Failure], read: &dyn Fn(&str) -> Option<Vec<u8>>) {
     let mut trees: BTreeMap<String, Vec<Node>> = BTreeMap::new();
     for failure in failures {
         let (Some(at), Some(field)) = (&mut failure.at, &failure.field) else { continue };
         if at.column.is_some() {
             continue;
         }
-        let nodes = trees.entry(at.file.clone()).or_insert_with(|| nodes(read(&at.file)));
+        let nodes = trees.entry(at.file.clone()).or_insert_with(|| parse_nodes(read(&at.file)));
         let object = match (at.line, nodes.as_slice()) {
-            (Some(line), nodes) => nodes.iter().find_map(|node| object_at(node, line)),
+            (Some(line), nodes) => nodes.iter().find_map(|node| find_object_at(node, line)),
             (None, [only]) => Some(only),
             (None, _) => None,
         };
-        if let Some(Position { line, column }) = object.and_then(|object| locate(object, field)) {
+        if let Some(Position { line, column }) = object.and_then(|object| locate_field(object, field)) {
             at.line = Some(line);
             at.column = Some(column);
         }
     }
 }
 
-fn nodes(bytes: Option<Vec<u8>>) -> Vec<Node> {
+fn parse_nodes(bytes: Option<Vec<u8>>) -> Vec<Node> {
     let bytes = bytes.unwrap_or_default();
-    let Ok(text) = parse::text(&bytes) else { return Vec::new() };
-    parse::documents(text).into_iter().filter_map(|document| document.node).collect()
+    let Ok(text) = parse::decode_text(&bytes) else { return Vec::new() };
+    parse::parse_documents(text).into_iter().filter_map(|document| document.node).collect()
 }
 
 /// The object that begins on this line: a document, or an item of a list.
-fn object_at(node: &Node, line: u32) -> Option<&Node> {
+fn find_object_at(node: &Node, line: u32) -> Option<&Node> {
     if node.at.line == line && node.get("items").is_none_or(|items| items.at.line != line) {
         return Some(node);
     }
     let items = node.get("items").map_or(&[][..], Node::items);
-    items.iter().find_map(|item| object_at(item, line))
+    items.iter().find_map(|item| find_object_at(item, line))
 }

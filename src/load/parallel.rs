@@ -1,7 +1,7 @@
 //! Parsing is what loading a large fleet costs: it is spread over all cores.
 
 /// Parses every file, on all cores, and gives the results back in order.
-pub fn on_all_cores<T: Send>(
+pub fn parse_on_all_cores<T: Send>(
     files: Vec<(String, Vec<u8>)>,
     parse: impl Fn(&str, &[u8]) -> T + Sync,
 ) -> Vec<(String, T)> {

@@ -7,7 +7,7 @@
 
 use crate::model::kind::Kind;
 use kube_yaml::de::Unknown;
-use kube_yaml::spelling::{misspelt, nearest};
+use kube_yaml::spelling::{find_misspelt, find_nearest};
 
 /// What an unknown key comes to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,9 +51,9 @@ const SOURCE: &[&str] = &["oci", "baseDigest"];
 
 /// Judges one unknown key of an object of `kind`.
 #[must_use]
-pub fn judge(kind: Kind, unknown: &Unknown) -> Unmet {
+pub fn judge_key(kind: Kind, unknown: &Unknown) -> Unmet {
     let key = unknown.key.as_str();
-    let moving = |matter: &[&'static str]| match misspelt(key, matter) {
+    let moving = |matter: &[&'static str]| match find_misspelt(key, matter) {
         Some(meant) => Unmet::Error(Some(meant)),
         None => Unmet::Warning,
     };
@@ -65,23 +65,23 @@ pub fn judge(kind: Kind, unknown: &Unknown) -> Unmet {
         "" if TOP.contains(&key) => Unmet::Free,
         // Where people put what they anchor for aliases.
         "" if key.starts_with("x-") => Unmet::Free,
-        "" if own => Unmet::Error(nearest(key, TOP)),
+        "" if own => Unmet::Error(find_nearest(key, TOP)),
         "" => moving(&[TOP, ORDER, PREPARATION].concat()),
         "metadata" if METADATA.contains(&key) => Unmet::Free,
-        "metadata" => match misspelt(key, unknown.known) {
+        "metadata" => match find_misspelt(key, unknown.known) {
             Some(meant) => Unmet::Error(Some(meant)),
             None => Unmet::Free,
         },
-        path if below(path, "status") || below(path, "metadata") => Unmet::Free,
+        path if is_below(path, "status") || is_below(path, "metadata") => Unmet::Free,
         path => match kind {
             Kind::Order if path == "spec" => {
-                match GATES.iter().find(|(gate, _)| misspelt(key, &[gate]).is_some()) {
+                match GATES.iter().find(|(gate, _)| find_misspelt(key, &[gate]).is_some()) {
                     Some((_, place)) => Unmet::Error(Some(place)),
                     None => moving(ORDER),
                 }
             }
-            Kind::Order if !below(path, "spec.promotion") => moving(&[]),
-            Kind::Preparation if !below(path, "spec.approvalPolicy") => moving(match path {
+            Kind::Order if !is_below(path, "spec.promotion") => moving(&[]),
+            Kind::Preparation if !is_below(path, "spec.approvalPolicy") => moving(match path {
                 "spec" => PREPARATION,
                 "spec.artifact" => ARTIFACT,
                 "spec.source" => SOURCE,
@@ -93,11 +93,11 @@ pub fn judge(kind: Kind, unknown: &Unknown) -> Unmet {
             | Kind::Serving
             | Kind::Environment
             | Kind::Cluster
-            | Kind::Kitchen => Unmet::Error(nearest(key, unknown.known)),
+            | Kind::Kitchen => Unmet::Error(find_nearest(key, unknown.known)),
         },
     }
 }
 
-fn below(path: &str, top: &str) -> bool {
+fn is_below(path: &str, top: &str) -> bool {
     path.strip_prefix(top).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }

@@ -4,7 +4,7 @@ use crate::model::id::{CommitId, Digest, OrderRef};
 
 /// One thing that is not as it should be, or that could not be looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Finding {
+pub struct AuditFinding {
     /// The commit that brought it.
     pub commit: CommitId,
     /// Whose.
@@ -31,9 +31,9 @@ pub struct Audit {
     /// Promotions that history alone tells of, in a repository that keeps no records.
     pub unrecorded: usize,
     /// What is not as it should be, oldest commit first.
-    pub findings: Vec<Finding>,
+    pub findings: Vec<AuditFinding>,
     /// What could not be looked at.
-    pub unread: Vec<Finding>,
+    pub unread: Vec<AuditFinding>,
     /// No registry was asked.
     pub offline: bool,
     /// The repository keeps no records, by the user's word.

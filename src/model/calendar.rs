@@ -18,11 +18,11 @@ use jiff::{Timestamp, ToSpan};
 use std::fmt;
 
 /// How far ahead an opening is looked for. Later than that, and where there is none, is "never".
-pub const HORIZON: Span = Span::of_seconds(400 * 86_400);
+pub const HORIZON: Span = Span::from_seconds(400 * 86_400);
 
 /// Whether it is open at an instant.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Open {
+pub enum CalendarState {
     /// Inside this window (its written form), or none is configured.
     Yes(Option<String>),
     /// Closed.
@@ -52,12 +52,12 @@ impl fmt::Display for CalendarError {
 /// Windows and freezes, checked once.
 #[derive(Debug, Clone)]
 pub struct Calendar {
-    windows: Vec<Parsed>,
+    windows: Vec<ParsedWindow>,
     freezes: Vec<Freeze>,
 }
 
 #[derive(Debug, Clone)]
-struct Parsed {
+struct ParsedWindow {
     zone: TimeZone,
     /// By ISO weekday, Monday first.
     days: [bool; 7],
@@ -80,7 +80,7 @@ impl Calendar {
         let mut errors = Vec::new();
         let mut parsed = Vec::new();
         for (index, window) in windows.iter().enumerate() {
-            match Parsed::new(window) {
+            match ParsedWindow::new(window) {
                 Ok(window) => parsed.push(window),
                 Err(wrong) => errors.extend(wrong.into_iter().map(|(field, cause)| CalendarError {
                     field: format!("windows[{index}].{field}"),
@@ -101,17 +101,17 @@ impl Calendar {
 
     /// Whether it is open at `now`, and otherwise when next and why not.
     #[must_use]
-    pub fn open_at(&self, now: Time) -> Open {
-        let freeze = self.freeze_at(now);
+    pub fn judge_open_at(&self, now: Time) -> CalendarState {
+        let freeze = self.find_freeze_at(now);
         let window = self.windows.iter().find(|w| w.is_inside(now.timestamp()));
         match (freeze, window) {
-            (None, Some(window)) => Open::Yes(Some(window.text.clone())),
-            (None, None) if self.windows.is_empty() => Open::Yes(None),
+            (None, Some(window)) => CalendarState::Yes(Some(window.text.clone())),
+            (None, None) if self.windows.is_empty() => CalendarState::Yes(None),
             (Some(freeze), _) => {
                 let reason =
                     if freeze.reason.is_empty() { String::new() } else { format!(" ({})", freeze.reason) };
                 let why = format!("a freeze from {} to {}{reason}", freeze.from, freeze.to);
-                Open::No { next: self.next_opening(now), why }
+                CalendarState::No { next: self.find_next_opening(now), why }
             }
             (None, None) => {
                 let texts: Vec<&str> = self.windows.iter().map(|w| w.text.as_str()).collect();
@@ -119,26 +119,26 @@ impl Calendar {
                     [one] => format!("outside the window {one}"),
                     many => format!("outside the windows {}", many.join("; ")),
                 };
-                Open::No { next: self.next_opening(now), why }
+                CalendarState::No { next: self.find_next_opening(now), why }
             }
         }
     }
 
     /// The freeze that is on at `now`: of several, the one that ends last.
-    fn freeze_at(&self, now: Time) -> Option<&Freeze> {
+    fn find_freeze_at(&self, now: Time) -> Option<&Freeze> {
         self.freezes.iter().filter(|f| f.from <= now && now < f.to).max_by_key(|f| f.to)
     }
 
     /// The first open instant after `now`, where it is closed. Nothing changes between two change points
     /// (edges of windows, midnights, clock changes, ends of freezes), so only those are looked at.
-    fn next_opening(&self, now: Time) -> Option<Time> {
-        let horizon = now.plus(HORIZON);
+    fn find_next_opening(&self, now: Time) -> Option<Time> {
+        let horizon = now.add_span(HORIZON);
         let mut at = now;
         loop {
-            at = match self.freeze_at(at) {
+            at = match self.find_freeze_at(at) {
                 Some(freeze) => freeze.to,
                 None => {
-                    let edges = self.windows.iter().filter_map(|w| w.next_edge(at.timestamp()));
+                    let edges = self.windows.iter().filter_map(|w| w.find_next_edge(at.timestamp()));
                     Time::from_timestamp(edges.min()?)
                 }
             };
@@ -146,14 +146,14 @@ impl Calendar {
                 return None;
             }
             let inside = self.windows.is_empty() || self.windows.iter().any(|w| w.is_inside(at.timestamp()));
-            if inside && self.freeze_at(at).is_none() {
+            if inside && self.find_freeze_at(at).is_none() {
                 return Some(at);
             }
         }
     }
 }
 
-impl Parsed {
+impl ParsedWindow {
     fn new(window: &Window) -> Result<Self, Vec<(String, String)>> {
         let mut errors = Vec::new();
         let zone = TimeZoneDatabase::bundled().get(&window.timezone).map_err(|_| {
@@ -172,7 +172,7 @@ impl Parsed {
             }
         }
         let mut minute = |field: &str, text: &str, last: i16| {
-            minute_of_day(text).filter(|m| *m <= last).or_else(|| {
+            parse_minute_of_day(text).filter(|m| *m <= last).or_else(|| {
                 let cause = format!("{text:?} is no time of day: write HH:MM, as 09:00");
                 errors.push((field.to_owned(), cause));
                 None
@@ -182,14 +182,14 @@ impl Parsed {
         let to = minute("to", &window.to, 1440);
         match (zone, from, to) {
             (Ok(zone), Some(from), Some(to)) if errors.is_empty() => {
-                let text = written(window, &days);
+                let text = format_window(window, &days);
                 Ok(Self { zone, days, from, to, text })
             }
             _ => Err(errors),
         }
     }
 
-    fn admits(&self, day: Weekday) -> bool {
+    fn admits_day(&self, day: Weekday) -> bool {
         self.days[day.to_monday_zero_offset() as usize]
     }
 
@@ -197,29 +197,29 @@ impl Parsed {
     fn is_inside(&self, at: Timestamp) -> bool {
         let wall = self.zone.to_datetime(at);
         let minute = i16::from(wall.hour()) * 60 + i16::from(wall.minute());
-        let today = self.admits(wall.weekday());
+        let today = self.admits_day(wall.weekday());
         if self.from < self.to {
             return today && self.from <= minute && minute < self.to;
         }
-        let begun_yesterday = self.admits(wall.weekday().previous());
+        let begun_yesterday = self.admits_day(wall.weekday().previous());
         (today && self.from <= minute) || (begun_yesterday && minute < self.to)
     }
 
     /// The first instant after `at` at which `is_inside` can change.
-    fn next_edge(&self, at: Timestamp) -> Option<Timestamp> {
+    fn find_next_edge(&self, at: Timestamp) -> Option<Timestamp> {
         let clock_change = self.zone.following(at).next().map(|t| t.timestamp());
         let today = self.zone.to_datetime(at).date();
         // Yesterday's and the day after tomorrow's edges: a clock change can move the date back or skip one.
         let edges = (-1..=2)
             .filter_map(|offset| today.checked_add(i64::from(offset).days()).ok())
             .flat_map(|date| [0, self.from, self.to % 1440].map(|minute| (date, minute)))
-            .flat_map(|(date, minute)| self.instants(date, minute))
+            .flat_map(|(date, minute)| self.find_instants(date, minute))
             .flatten();
         edges.chain(clock_change).filter(|edge| *edge > at).min()
     }
 
     /// When the wall clock shows this: once, twice, or never.
-    fn instants(&self, date: Date, minute: i16) -> [Option<Timestamp>; 2] {
+    fn find_instants(&self, date: Date, minute: i16) -> [Option<Timestamp>; 2] {
         let hour = i8::try_from(minute / 60).unwrap_or(0);
         let wall = date.at(hour, i8::try_from(minute % 60).unwrap_or(0), 0, 0);
         match self.zone.to_ambiguous_timestamp(wall).offset() {
@@ -234,7 +234,7 @@ impl Parsed {
 }
 
 /// `HH:MM` in minutes; `24:00` is 1440.
-fn minute_of_day(text: &str) -> Option<i16> {
+fn parse_minute_of_day(text: &str) -> Option<i16> {
     let (hour, minute) = text.split_once(':')?;
     let two_digits = |t: &str| t.len() == 2 && t.bytes().all(|b| b.is_ascii_digit());
     if !two_digits(hour) || !two_digits(minute) {
@@ -246,7 +246,7 @@ fn minute_of_day(text: &str) -> Option<i16> {
 }
 
 /// `Mon, Tue 09:00 to 16:00 Europe/Zurich`.
-fn written(window: &Window, days: &[bool; 7]) -> String {
+fn format_window(window: &Window, days: &[bool; 7]) -> String {
     let days: Vec<&str> = DAYS.iter().zip(days).filter(|(_, on)| **on).map(|(day, _)| *day).collect();
     let days = if days.len() == 7 { "every day".to_owned() } else { days.join(", ") };
     format!("{days} {} to {} {}", window.from, window.to, window.timezone)
@@ -273,16 +273,16 @@ mod tests {
         Time::parse(text).unwrap()
     }
     fn next(calendar: &Calendar, now: &str) -> Option<String> {
-        match calendar.open_at(time(now)) {
-            Open::Yes(_) => Some("open".into()),
-            Open::No { next, .. } => next.map(|t| t.to_string()),
+        match calendar.judge_open_at(time(now)) {
+            CalendarState::Yes(_) => Some("open".into()),
+            CalendarState::No { next, .. } => next.map(|t| t.to_string()),
         }
     }
 
     #[test]
     fn no_windows_and_no_freezes_is_always_open() {
         let calendar = Calendar::new(&[], &[]).unwrap();
-        assert_eq!(calendar.open_at(time("2026-01-01T00:00:00Z")), Open::Yes(None));
+        assert_eq!(calendar.judge_open_at(time("2026-01-01T00:00:00Z")), CalendarState::Yes(None));
     }
 
     #[test]
@@ -294,7 +294,9 @@ mod tests {
         assert_eq!(next(&calendar, "2026-01-08T08:00:00Z").unwrap(), "open");
         assert_eq!(next(&calendar, "2026-01-08T14:59:59.9Z").unwrap(), "open");
         assert_eq!(next(&calendar, "2026-01-08T15:00:00Z").unwrap(), "2026-01-12T08:00:00Z");
-        let Open::No { why, .. } = calendar.open_at(time("2026-01-09T12:00:00Z")) else { panic!() };
+        let CalendarState::No { why, .. } = calendar.judge_open_at(time("2026-01-09T12:00:00Z")) else {
+            panic!()
+        };
         assert_eq!(why, "outside the window Mon, Tue, Wed, Thu 09:00 to 16:00 Europe/Zurich");
     }
 
@@ -355,7 +357,9 @@ mod tests {
         ];
         let calendar = Calendar::new(&[window("UTC", &["Mon"], "08:00", "10:00")], &freezes).unwrap();
         assert_eq!(next(&calendar, "2026-12-21T09:00:00Z").unwrap(), "2027-01-04T09:30:00Z");
-        let Open::No { why, .. } = calendar.open_at(time("2026-12-21T09:00:00Z")) else { panic!() };
+        let CalendarState::No { why, .. } = calendar.judge_open_at(time("2026-12-21T09:00:00Z")) else {
+            panic!()
+        };
         assert_eq!(why, "a freeze from 2026-12-20T00:00:00Z to 2027-01-04T06:00:00Z (year end)");
         let bare = Calendar::new(&[], &freezes).unwrap();
         assert_eq!(next(&bare, "2026-12-21T09:00:00Z").unwrap(), "2027-01-04T09:30:00Z");
@@ -465,12 +469,12 @@ mod tests {
             let minutes = 9 * 24 * 60;
             let at = |minute: i64| Timestamp::from_second(start + minute * 60).unwrap();
             let expected = (0..minutes).map(at).find(|t| naive_open(&windows, &freezes, *t));
-            match calendar.open_at(Time::from_unix(start)) {
-                Open::Yes(_) => prop_assert_eq!(expected, Some(at(0))),
-                Open::No { next: Some(next), .. } if next.timestamp() < at(minutes) => {
+            match calendar.judge_open_at(Time::from_unix(start)) {
+                CalendarState::Yes(_) => prop_assert_eq!(expected, Some(at(0))),
+                CalendarState::No { next: Some(next), .. } if next.timestamp() < at(minutes) => {
                     prop_assert_eq!(expected, Some(next.timestamp()));
                 }
-                Open::No { .. } => prop_assert_eq!(expected, None),
+                CalendarState::No { .. } => prop_assert_eq!(expected, None),
             }
         }
     }

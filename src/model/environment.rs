@@ -114,7 +114,7 @@ pub enum SelectorOperator {
 impl Selector {
     /// Whether `labels` satisfy every rule. An empty selector admits everything, as in Kubernetes.
     #[must_use]
-    pub fn admits(&self, labels: &BTreeMap<String, String>) -> bool {
+    pub fn admits_labels(&self, labels: &BTreeMap<String, String>) -> bool {
         self.match_labels.iter().all(|(k, v)| labels.get(k) == Some(v))
             && self.match_expressions.iter().all(|rule| {
                 let value = labels.get(&rule.key);

@@ -30,12 +30,12 @@ pub struct Looked {
     /// The report's word for it.
     pub reason: Option<Verified>,
     /// Each candidate, in a stable order.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<EvidenceCandidate>,
 }
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Candidate {
+pub struct EvidenceCandidate {
     /// `referrers API`, `fallback tag`, `.sig tag`, `.att tag`, …
     pub place: String,
     /// The manifest or layer.
@@ -207,7 +207,7 @@ pub struct SealProof {
 /// Counts of one scan, distinct by (id, package, version).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Counts {
+pub struct ScanCounts {
     /// CVSS ≥ 9.0, or the scanner's word.
     pub critical: u64,
     /// CVSS ≥ 7.0.
@@ -220,7 +220,7 @@ pub struct Counts {
     pub unknown: u64,
 }
 
-impl Counts {
+impl ScanCounts {
     /// What rose since an earlier scan of the same artifact, for a warning; `None`: nothing did.
     ///
     /// ```
@@ -231,7 +231,7 @@ impl Counts {
     /// assert_eq!(new.risen_since(&new), None);
     /// ```
     #[must_use]
-    pub fn risen_since(&self, old: &Self) -> Option<String> {
+    pub fn describe_rise(&self, old: &Self) -> Option<String> {
         let rows = [
             ("critical", old.critical, self.critical),
             ("high", old.high, self.high),
@@ -258,9 +258,9 @@ pub struct ScanProof {
     /// `scanFinishedOn`.
     pub finished_on: Time,
     /// All findings; `None`: the report has no data ("no data" is never zero).
-    pub counts: Option<Counts>,
+    pub counts: Option<ScanCounts>,
     /// Findings with a known fix.
-    pub fixable: Option<Counts>,
+    pub fixable: Option<ScanCounts>,
 }
 
 /// All answers about one artifact.
@@ -286,19 +286,19 @@ impl ArtifactFacts {
     /// Whether nothing of it is Unread: then it need not be read again in the same run.
     #[must_use]
     pub fn is_whole(&self) -> bool {
-        fn read<P>(evidence: &Evidence<P>) -> bool {
+        fn is_read<P>(evidence: &Evidence<P>) -> bool {
             match evidence {
                 Evidence::Proven(_) | Evidence::Missing(_) | Evidence::Invalid(_) => true,
                 Evidence::Unread(_) => false,
             }
         }
-        self.artifact.as_ref().is_none_or(read)
-            && self.signature.as_ref().is_none_or(read)
-            && self.provenance.values().all(read)
-            && self.approvals.values().all(read)
-            && self.attestations.values().all(read)
-            && self.scans.as_ref().is_none_or(read)
-            && self.records.as_ref().is_none_or(read)
+        self.artifact.as_ref().is_none_or(is_read)
+            && self.signature.as_ref().is_none_or(is_read)
+            && self.provenance.values().all(is_read)
+            && self.approvals.values().all(is_read)
+            && self.attestations.values().all(is_read)
+            && self.scans.as_ref().is_none_or(is_read)
+            && self.records.as_ref().is_none_or(is_read)
     }
 }
 
@@ -317,7 +317,7 @@ pub struct Facts {
 
 impl Facts {
     /// The records of one Order that were read.
-    pub fn of_order<'f>(&'f self, order: &OrderRef) -> impl Iterator<Item = &'f RecordAsk> {
+    pub fn find_records<'f>(&'f self, order: &OrderRef) -> impl Iterator<Item = &'f RecordAsk> {
         let least = Digest::from_bytes([0; 32]);
         let from = RecordAsk { order: order.clone(), bundle: least, artifact: least };
         self.records.range(from..).map(|(ask, _)| ask).take_while({

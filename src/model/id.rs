@@ -23,7 +23,7 @@ pub struct IdError(pub String);
 /// Longest text quoted in a message; the rest is cut with `…`.
 const QUOTED: usize = 80;
 
-fn quote(text: &str) -> String {
+fn quote_text(text: &str) -> String {
     let cut: String = text.chars().take(QUOTED).collect();
     let more = if cut.len() < text.len() { "…" } else { "" };
     format!("{:?}", format!("{cut}{more}"))
@@ -69,7 +69,7 @@ macro_rules! text_type {
                 if rule(text) {
                     Ok(Self(text.into()))
                 } else {
-                    Err(IdError(format!("{} is no {}: {}", quote(text), $what, $words)))
+                    Err(IdError(format!("{} is no {}: {}", quote_text(text), $what, $words)))
                 }
             }
 
@@ -208,7 +208,7 @@ pub struct Digest([u8; 32]);
 impl Digest {
     /// Hashes `bytes`.
     #[must_use]
-    pub fn of(bytes: &[u8]) -> Self {
+    pub fn hash_bytes(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
@@ -223,7 +223,7 @@ impl Digest {
     /// # Errors
     /// Says what is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, IdError> {
-        let wrong = |why: &str| IdError(format!("{} is no digest: {why}", quote(text)));
+        let wrong = |why: &str| IdError(format!("{} is no digest: {why}", quote_text(text)));
         let digits = text.strip_prefix("sha256:").ok_or_else(|| wrong("it must begin with sha256:"))?;
         Self::from_hex(digits).map_err(|_| wrong("sha256: must be followed by 64 lower-case hex digits"))
     }
@@ -236,32 +236,32 @@ impl Digest {
         let lower = digits.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b));
         let mut bytes = [0; 32];
         if digits.len() != 64 || !lower || hex::decode_to_slice(digits, &mut bytes).is_err() {
-            return Err(IdError(format!("{} is not 64 lower-case hex digits", quote(digits))));
+            return Err(IdError(format!("{} is not 64 lower-case hex digits", quote_text(digits))));
         }
         Ok(Self(bytes))
     }
 
     /// The 64 hex digits.
     #[must_use]
-    pub fn hex(&self) -> String {
+    pub fn format_hex(&self) -> String {
         hex::encode(self.0)
     }
 
     /// The first 12 hex digits, for people.
     #[must_use]
-    pub fn short(&self) -> String {
+    pub fn format_short(&self) -> String {
         hex::encode(&self.0[..6])
     }
 }
 
 impl fmt::Display for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&format!("sha256:{}", self.hex()))
+        f.pad(&format!("sha256:{}", self.format_hex()))
     }
 }
 impl fmt::Debug for Digest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Digest(sha256:{})", self.hex())
+        write!(f, "Digest(sha256:{})", self.format_hex())
     }
 }
 impl FromStr for Digest {
@@ -308,7 +308,7 @@ impl OciRepository {
     /// Says what is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let bare = text.strip_prefix("oci://").unwrap_or(text);
-        let wrong = |why: &str| IdError(format!("{} is no OCI repository: {why}", quote(text)));
+        let wrong = |why: &str| IdError(format!("{} is no OCI repository: {why}", quote_text(text)));
         let (host, path) = bare.split_once('/').ok_or_else(|| wrong("it must be <registry>/<repository>"))?;
         if bare.contains('@') || path.contains(':') {
             return Err(wrong("a repository has no tag, digest or user"));
@@ -342,7 +342,7 @@ impl OciRepository {
 
     /// `oci://<registry>/<path>`, as Argo CD wants it in `repoURL`.
     #[must_use]
-    pub fn url(&self) -> String {
+    pub fn format_url(&self) -> String {
         format!("oci://{}", self.text)
     }
 }
@@ -394,7 +394,7 @@ impl Artifact {
     /// # Errors
     /// Says what is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, IdError> {
-        let wrong = |why: &str| IdError(format!("{} is no pinned OCI reference: {why}", quote(text)));
+        let wrong = |why: &str| IdError(format!("{} is no pinned OCI reference: {why}", quote_text(text)));
         let bare = text.strip_prefix("oci://").ok_or_else(|| wrong("it must begin with oci://"))?;
         let (place, digest) =
             bare.split_once('@').ok_or_else(|| wrong("it must end in @sha256:<64 hex digits>"))?;
@@ -409,8 +409,8 @@ impl Artifact {
 
     /// `oci://<registry>/<path>@<digest>`.
     #[must_use]
-    pub fn oci_ref(&self) -> String {
-        format!("{}@{}", self.repository.url(), self.digest)
+    pub fn format_oci_ref(&self) -> String {
+        format!("{}@{}", self.repository.format_url(), self.digest)
     }
 }
 
@@ -446,7 +446,7 @@ impl OrderRef {
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let (namespace, name) = text
             .split_once('/')
-            .ok_or_else(|| IdError(format!("{} is no Order: write <namespace>/<name>", quote(text))))?;
+            .ok_or_else(|| IdError(format!("{} is no Order: write <namespace>/<name>", quote_text(text))))?;
         Ok(Self { namespace: Namespace::parse(namespace)?, name: OrderName::parse(name)? })
     }
 

@@ -83,7 +83,7 @@ pub struct Status {
 impl Status {
     /// Judges the Ready condition of an object of `generation`; `status` is `None` where the object has none.
     #[must_use]
-    pub fn readiness(status: Option<&Status>, generation: Option<i64>) -> Readiness {
+    pub fn judge_readiness(status: Option<&Status>, generation: Option<i64>) -> Readiness {
         let Some(status) = status else { return Readiness::NoStatus };
         let Some(ready) = status.conditions.iter().find(|c| c.kind == "Ready") else {
             return Readiness::NoCondition;

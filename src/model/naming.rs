@@ -30,7 +30,7 @@ const NAME_LIMIT: usize = 253;
 /// The first 8 hex digits of SHA-256 over `<namespace>/<order>/<cluster>`: no name can hold a slash, so
 /// different triples never share the hashed text.
 #[must_use]
-pub fn triple_hash(order: &OrderRef, cluster: &ClusterName) -> String {
+pub fn hash_triple(order: &OrderRef, cluster: &ClusterName) -> String {
     let text = format!("{}/{}/{}", order.namespace, order.name, cluster);
     hex::encode(&Sha256::digest(text.as_bytes())[..4])
 }
@@ -49,8 +49,8 @@ pub fn triple_hash(order: &OrderRef, cluster: &ClusterName) -> String {
 ///
 /// # Errors
 /// None for checked names; the type's rule is checked all the same.
-pub fn application_name(order: &OrderRef, cluster: &ClusterName) -> Result<ApplicationName, IdError> {
-    let hash = triple_hash(order, cluster);
+pub fn build_application_name(order: &OrderRef, cluster: &ClusterName) -> Result<ApplicationName, IdError> {
+    let hash = hash_triple(order, cluster);
     let mut head = format!("kokumi-{}-{}", order.namespace, order.name);
     head.truncate(NAME_LIMIT - 1 - hash.len());
     let head = head.trim_end_matches(['-', '.']);
@@ -68,8 +68,8 @@ pub fn application_name(order: &OrderRef, cluster: &ClusterName) -> Result<Appli
 ///
 /// # Errors
 /// None for checked names; the type's rule is checked all the same.
-pub fn preparation_name(order: &OrderName, artifact: &Digest) -> Result<PreparationName, IdError> {
-    let digits = artifact.short();
+pub fn build_preparation_name(order: &OrderName, artifact: &Digest) -> Result<PreparationName, IdError> {
+    let digits = artifact.format_short();
     let mut head = order.as_str().to_owned();
     head.truncate(NAME_LIMIT - 1 - digits.len());
     PreparationName::parse(&format!("{}-{digits}", head.trim_end_matches(['-', '.'])))
@@ -77,29 +77,29 @@ pub fn preparation_name(order: &OrderName, artifact: &Digest) -> Result<Preparat
 
 /// `<namespace>/<preparation>.yaml`, below the folder that Preparations are kept in.
 #[must_use]
-pub fn preparation_path(order: &OrderRef, name: &PreparationName) -> String {
+pub fn build_preparation_path(order: &OrderRef, name: &PreparationName) -> String {
     format!("{}/{name}.yaml", order.namespace)
 }
 
 /// `applications/<namespace>/<application>.yaml`.
 #[must_use]
-pub fn application_path(order: &OrderRef, name: &ApplicationName) -> String {
+pub fn build_application_path(order: &OrderRef, name: &ApplicationName) -> String {
     format!("applications/{}/{name}.yaml", order.namespace)
 }
 
 /// `servings/<namespace>/<order>.yaml`.
 #[must_use]
-pub fn serving_path(order: &OrderRef) -> String {
+pub fn build_serving_path(order: &OrderRef) -> String {
     format!("servings/{}/{}.yaml", order.namespace, order.name)
 }
 
 /// `records/<namespace>/<order>/<sha256>.json`.
 #[must_use]
-pub fn record_path(order: &OrderRef, sha256_hex: &str) -> String {
+pub fn build_record_path(order: &OrderRef, sha256_hex: &str) -> String {
     format!("records/{}/{}/{sha256_hex}.json", order.namespace, order.name)
 }
 
-/// What [`record_path`] made this path of; `None`: it is no record's.
+/// What [`build_record_path`] made this path of; `None`: it is no record's.
 ///
 /// ```
 /// use expedite::model::{id::{Digest, OrderRef}, naming::{record_of, record_path}};
@@ -108,7 +108,7 @@ pub fn record_path(order: &OrderRef, sha256_hex: &str) -> String {
 /// assert_eq!(record_of("records/shop/podinfo/readme.json"), None);
 /// ```
 #[must_use]
-pub fn record_of(path: &str) -> Option<(OrderRef, Digest)> {
+pub fn parse_record_path(path: &str) -> Option<(OrderRef, Digest)> {
     let (order, name) = path.strip_prefix("records/")?.rsplit_once('/')?;
     let digest = Digest::from_hex(name.strip_suffix(".json")?).ok()?;
     Some((OrderRef::parse(order).ok()?, digest))
@@ -121,7 +121,7 @@ mod tests {
 
     fn name(order: &str, cluster: &str) -> String {
         let order = OrderRef::parse(order).unwrap();
-        application_name(&order, &ClusterName::parse(cluster).unwrap()).unwrap().to_string()
+        build_application_name(&order, &ClusterName::parse(cluster).unwrap()).unwrap().to_string()
     }
 
     /// Golden: these names are in somebody's repository, and none may ever change.

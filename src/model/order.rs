@@ -31,7 +31,7 @@ pub struct OrderSpec {
     /// so that a cluster has it beside every mode that a person wrote.
     pub auto_deploy: Option<AutoDeploy>,
     /// How it moves.
-    pub promotion: Option<Promotion>,
+    pub promotion: Option<PromotionSpec>,
     /// The renderer's: what is rendered. Not beside `menuRef`.
     #[schemars(with = "Option<renderer::OrderSource>")]
     pub source: Option<IgnoredAny>,
@@ -45,7 +45,7 @@ pub struct OrderSpec {
     #[schemars(with = "Option<Vec<renderer::Patch>>")]
     pub patches: Option<IgnoredAny>,
     /// The renderer's: the Menu that it is made from. Not beside `source`.
-    #[schemars(with = "Option<renderer::Named>")]
+    #[schemars(with = "Option<renderer::NamedObject>")]
     pub menu_ref: Option<IgnoredAny>,
     /// The renderer's: how the source becomes manifests.
     #[schemars(with = "Option<renderer::Render>")]
@@ -77,7 +77,8 @@ pub enum Mode {
 /// `Order.spec.promotion`.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Promotion {
+#[schemars(rename = "Promotion")]
+pub struct PromotionSpec {
     /// Manual when absent (and `autoDeploy` is, too).
     pub mode: Option<Mode>,
     /// Absent: none needed.
@@ -180,7 +181,7 @@ impl Order {
     ///
     /// # Errors
     /// Only for an Order that did not come through the loader.
-    pub fn reference(&self) -> Result<OrderRef, crate::model::id::IdError> {
+    pub fn parse_reference(&self) -> Result<OrderRef, crate::model::id::IdError> {
         let namespace = self
             .metadata
             .namespace

@@ -24,7 +24,7 @@ pub struct Plan {
     /// The commit it was decided on.
     pub head: Option<CommitId>,
     /// One per Order, and one per Serving without one, sorted by Order.
-    pub rows: Vec<Row>,
+    pub rows: Vec<PlanRow>,
     /// Set when the removal guard stops the run.
     pub guard: Option<GuardStop>,
     /// Problems that belong to no single Order: reported, exit 1.
@@ -36,14 +36,14 @@ pub struct Plan {
 impl Plan {
     /// The row of this Order, if it has one.
     #[must_use]
-    pub fn row(&self, order: &OrderRef) -> Option<&Row> {
+    pub fn find_row(&self, order: &OrderRef) -> Option<&PlanRow> {
         self.rows.binary_search_by(|row| row.order.cmp(order)).ok().map(|index| &self.rows[index])
     }
 }
 
 /// One Order's decision.
 #[derive(Debug, Clone)]
-pub struct Row {
+pub struct PlanRow {
     /// Which.
     pub order: OrderRef,
     /// Where its object is; `None`: it is gone, or cannot be read.
@@ -273,12 +273,12 @@ pub struct OpenPromotion {
     /// Its artifact.
     pub digest: Digest,
     /// What can be done next.
-    pub step: Step,
+    pub step: PromotionStep,
 }
 
 /// What can be done next about a promotion, by one viewer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
+pub enum PromotionStep {
     /// Look at it and vote.
     Review,
     /// Promote it.
@@ -296,10 +296,10 @@ pub struct GuardStop {
     pub removals: Vec<(String, String)>,
 }
 
-impl Row {
+impl PlanRow {
     /// The gate that the candidate waits for.
     #[must_use]
-    pub fn waits_for(&self) -> Option<&Verdict> {
-        Verdict::first_holding(&self.verdicts)
+    pub fn find_waiting_gate(&self) -> Option<&Verdict> {
+        Verdict::find_first_holding(&self.verdicts)
     }
 }

@@ -90,7 +90,7 @@ impl GitSource {
     /// they are a token, and what is written from it is committed. Elsewhere, as in `git@host:path`, a user is
     /// part of the name.
     #[must_use]
-    pub fn without_user(url: &str) -> String {
+    pub fn strip_user(url: &str) -> String {
         let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
         let lower = scheme.to_ascii_lowercase();
         if !matches!(lower.strip_prefix("git+").unwrap_or(&lower), "http" | "https") {

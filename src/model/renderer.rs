@@ -14,7 +14,7 @@ pub struct OrderSource {
     /// `oci://…`, without a version.
     pub oci: Option<String>,
     /// The Pantry that has it.
-    pub pantry_ref: Option<Named>,
+    pub pantry_ref: Option<NamedObject>,
     /// A tag or a semantic version.
     pub version: String,
 }
@@ -26,12 +26,13 @@ pub struct OrderDestination {
     /// `oci://…`.
     pub oci: Option<String>,
     /// The Pantry that it goes to.
-    pub pantry_ref: Option<Named>,
+    pub pantry_ref: Option<NamedObject>,
 }
 
 /// An object by its name.
 #[derive(Debug, JsonSchema)]
-pub struct Named {
+#[schemars(rename = "Named")]
+pub struct NamedObject {
     /// Its name.
     pub name: String,
 }

@@ -8,12 +8,12 @@ pub struct Resource {
     /// The file it stands in, at the top of the artifact.
     pub file: String,
     /// What it is.
-    pub content: Content,
+    pub content: ResourceContent,
 }
 
 /// What a document is.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Content {
+pub enum ResourceContent {
     /// An object, or another YAML value.
     Object(Value),
     /// A file that does not parse. Its text may be anything, Secrets included: it is compared, never shown.
@@ -44,16 +44,16 @@ pub struct ResourceId {
 impl Resource {
     /// An object of a file.
     #[must_use]
-    pub fn of(object: Value, file: &str) -> Self {
-        Self { file: file.to_owned(), content: Content::Object(object) }
+    pub fn from_object(object: Value, file: &str) -> Self {
+        Self { file: file.to_owned(), content: ResourceContent::Object(object) }
     }
 
     /// What it is called.
     #[must_use]
     pub fn id(&self) -> ResourceId {
         let object = match &self.content {
-            Content::Object(object) => object,
-            Content::Unparsed { .. } => &Value::Null,
+            ResourceContent::Object(object) => object,
+            ResourceContent::Unparsed { .. } => &Value::Null,
         };
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).filter(|t| !t.is_empty());
         let (group, version) = match text("/apiVersion").map(|v| v.split_once('/').ok_or(v)) {
@@ -89,15 +89,15 @@ mod tests {
 
     #[test]
     fn a_resource_is_named_as_people_name_it() {
-        let name = |object: Value| Resource::of(object, "all.yaml").id().to_string();
+        let name = |object: Value| Resource::from_object(object, "all.yaml").id().to_string();
         let meta = json!({"name": "podinfo", "namespace": "shop"});
         assert_eq!(name(json!({"kind": "Deployment", "metadata": meta})), "Deployment shop/podinfo");
         assert_eq!(name(json!({"kind": "ClusterRole", "metadata": {"name": "a"}})), "ClusterRole a");
         assert_eq!(name(json!({"kind": "Deployment"})), "Deployment all.yaml");
         assert_eq!(name(json!(["x"])), "all.yaml");
-        let id = Resource::of(json!({"apiVersion": "apps/v1"}), "x").id();
+        let id = Resource::from_object(json!({"apiVersion": "apps/v1"}), "x").id();
         assert_eq!((id.group.as_str(), id.version.as_str()), ("apps", "v1"));
-        let id = Resource::of(json!({"apiVersion": "v1"}), "x").id();
+        let id = Resource::from_object(json!({"apiVersion": "v1"}), "x").id();
         assert_eq!((id.group.as_str(), id.version.as_str()), ("", "v1"));
     }
 }

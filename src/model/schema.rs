@@ -33,11 +33,11 @@ described!(
     Namespace: json_schema!({
         "type": "string", "minLength": 1, "maxLength": 63, "pattern": "^[a-z0-9]([-a-z0-9]*[a-z0-9])?$",
     }),
-    OrderName: subdomain(),
-    PreparationName: subdomain(),
-    EnvironmentName: subdomain(),
-    ClusterName: subdomain(),
-    ApplicationName: subdomain(),
+    OrderName: build_subdomain_schema(),
+    PreparationName: build_subdomain_schema(),
+    EnvironmentName: build_subdomain_schema(),
+    ClusterName: build_subdomain_schema(),
+    ApplicationName: build_subdomain_schema(),
     PreparationNameOrNone: json_schema!({
         "type": "string", "maxLength": 253,
         "pattern": r"^([a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*)?$",
@@ -58,7 +58,7 @@ described!(
     }),
 );
 
-fn subdomain() -> Schema {
+fn build_subdomain_schema() -> Schema {
     json_schema!({
         "type": "string", "minLength": 1, "maxLength": 253,
         "pattern": r"^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$",

@@ -30,11 +30,11 @@ impl Scope {
     /// Whether this Order is in it. `labels` are the Order's; an Order whose object is gone has none, so
     /// that a selector never takes it in.
     #[must_use]
-    pub fn admits(&self, order: &OrderRef, labels: Option<&BTreeMap<String, String>>) -> bool {
+    pub fn admits_order(&self, order: &OrderRef, labels: Option<&BTreeMap<String, String>>) -> bool {
         (self.namespaces.is_empty() || self.namespaces.contains(&order.namespace))
             && (self.only.is_empty() || self.only.contains(order))
-            && self.shard.is_none_or(|shard| shard.admits(order))
-            && self.selector.as_ref().is_none_or(|selector| labels.is_some_and(|l| selector.admits(l)))
+            && self.shard.is_none_or(|shard| shard.admits_order(order))
+            && self.selector.as_ref().is_none_or(|selector| labels.is_some_and(|l| selector.admits_labels(l)))
     }
 }
 
@@ -83,19 +83,19 @@ impl Shard {
     /// big-endian number. Where a fleet goes from N parts to N + 1, one Order in N + 1 moves, and into the new
     /// part only.
     #[must_use]
-    pub fn admits(self, order: &OrderRef) -> bool {
-        part(number(order), self.count) == self.index
+    pub fn admits_order(self, order: &OrderRef) -> bool {
+        compute_part(hash_order(order), self.count) == self.index
     }
 }
 
-fn number(order: &OrderRef) -> u64 {
+fn hash_order(order: &OrderRef) -> u64 {
     let hash = Sha256::digest(format!("{}/{}", order.namespace, order.name).as_bytes());
     hash.iter().take(8).fold(0, |n, byte| n << 8 | u64::from(*byte))
 }
 
 /// The part of `count` that `number` is in, by jump consistent hashing (Lamping and Veach, 2014): the number
 /// seeds a row of dice, each of which says with how many parts it would move next, and into which.
-fn part(number: u64, count: u32) -> u32 {
+fn compute_part(number: u64, count: u32) -> u32 {
     let (mut seed, mut here, mut next) = (number, 0, 0_u64);
     while next < u64::from(count) {
         here = next;
@@ -131,7 +131,7 @@ impl Selector {
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let mut rules = Vec::new();
         for part in split_requirements(text) {
-            rules.push(requirement(part.trim())?);
+            rules.push(parse_requirement(part.trim())?);
         }
         Ok(Self { match_labels: BTreeMap::new(), match_expressions: rules })
     }
@@ -155,7 +155,7 @@ fn split_requirements(text: &str) -> Vec<&str> {
     parts
 }
 
-fn requirement(text: &str) -> Result<SelectorRule, IdError> {
+fn parse_requirement(text: &str) -> Result<SelectorRule, IdError> {
     let wrong = |why: &str| {
         IdError(format!(
             "{text:?} is no label requirement: {why}; write a=b, a!=b, a in (b,c), a notin (b,c), a or !a"
@@ -247,7 +247,7 @@ mod tests {
             ("empty=", true),
             ("app=web,example.org/tier=back", false),
         ] {
-            assert_eq!(Selector::parse(selector).unwrap().admits(&on), admitted, "{selector}");
+            assert_eq!(Selector::parse(selector).unwrap().admits_labels(&on), admitted, "{selector}");
         }
     }
 
@@ -264,7 +264,7 @@ mod tests {
     fn every_order_is_in_exactly_one_shard() {
         for n in 0..200 {
             let order = OrderRef::parse(&format!("shop/order-{n}")).unwrap();
-            let inside = (0..7).filter(|i| Shard::new(*i, 7).unwrap().admits(&order)).count();
+            let inside = (0..7).filter(|i| Shard::new(*i, 7).unwrap().admits_order(&order)).count();
             assert_eq!(inside, 1, "{order}");
         }
     }
@@ -277,7 +277,7 @@ mod tests {
         {
             let order = OrderRef::parse(order).unwrap();
             for (count, index) in [(4, of_4), (5, of_5), (100, of_100)] {
-                assert!(Shard::new(index, count).unwrap().admits(&order), "{order}: {index}/{count}");
+                assert!(Shard::new(index, count).unwrap().admits_order(&order), "{order}: {index}/{count}");
             }
         }
     }
@@ -288,7 +288,7 @@ mod tests {
             let (mut moved, all) = (0, 400);
             for n in 0..all {
                 let order = OrderRef::parse(&format!("team-{seed}/order-{n}")).unwrap();
-                let (before, after) = (part(number(&order), count), part(number(&order), count + 1));
+                let (before, after) = (compute_part(hash_order(&order), count), compute_part(hash_order(&order), count + 1));
                 if before != after {
                     proptest::prop_assert_eq!(after, count, "an Order moves into the new shard only");
                     moved += 1;
@@ -312,18 +312,18 @@ mod tests {
         let order = OrderRef::parse("shop/podinfo").unwrap();
         let web = labels(&[("team", "web")]);
         assert!(Scope::default().is_all());
-        assert!(Scope::default().admits(&order, None));
+        assert!(Scope::default().admits_order(&order, None));
         let scope = Scope {
             namespaces: [Namespace::parse("shop").unwrap()].into(),
             selector: Some(Selector::parse("team=web").unwrap()),
             ..Scope::default()
         };
         assert!(!scope.is_all());
-        assert!(scope.admits(&order, Some(&web)));
-        assert!(!scope.admits(&order, Some(&labels(&[]))));
-        assert!(!scope.admits(&order, None), "an Order that is gone has no labels to select");
-        assert!(!scope.admits(&OrderRef::parse("other/podinfo").unwrap(), Some(&web)));
+        assert!(scope.admits_order(&order, Some(&web)));
+        assert!(!scope.admits_order(&order, Some(&labels(&[]))));
+        assert!(!scope.admits_order(&order, None), "an Order that is gone has no labels to select");
+        assert!(!scope.admits_order(&OrderRef::parse("other/podinfo").unwrap(), Some(&web)));
         let only = Scope { only: [OrderRef::parse("shop/cart").unwrap()].into(), ..Scope::default() };
-        assert!(!only.admits(&order, Some(&web)));
+        assert!(!only.admits_order(&order, Some(&web)));
     }
 }

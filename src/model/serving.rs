@@ -1,7 +1,7 @@
 //! Serving: which Preparation of an Order is promoted, and what runs.
 
 use crate::model::approval::{Approver, Ballot};
-use crate::model::evidence::Counts;
+use crate::model::evidence::ScanCounts;
 use crate::model::id::{
     ApplicationName, ClusterName, CommitId, Digest, EnvironmentName, Namespace, OciRepository, OrderName,
     PreparationName,
@@ -78,7 +78,7 @@ pub struct Requested {
 impl Requested {
     /// Whether this is who asked for `name`, as far as it says: an older build did not say for what.
     #[must_use]
-    pub fn asked_for(&self, name: &PreparationName) -> bool {
+    pub fn has_asked_for(&self, name: &PreparationName) -> bool {
         self.preparation_name.as_ref().is_none_or(|asked| asked == name)
     }
 }
@@ -131,17 +131,17 @@ pub const HISTORY: usize = 16;
 impl ServingStatus {
     /// The condition of this type.
     #[must_use]
-    pub fn condition(&self, kind: &str) -> Option<&Condition> {
+    pub fn find_condition(&self, kind: &str) -> Option<&Condition> {
         self.conditions.iter().find(|c| c.kind == kind)
     }
     /// Which Preparation waits for which gate: what is queued, else the candidate that condition Ready speaks
-    /// of, in the words of [`waiting`].
+    /// of, in the words of [`format_wait`].
     #[must_use]
-    pub fn waits(&self) -> Option<(PreparationName, GateName)> {
+    pub fn find_wait(&self) -> Option<(PreparationName, GateName)> {
         if let Some(queued) = &self.queued {
             return Some((queued.preparation_name.clone(), GateName::parse(&queued.waits_for)?));
         }
-        self.condition("Ready")?.message.split("; ").find_map(|part| {
+        self.find_condition("Ready")?.message.split("; ").find_map(|part| {
             let (name, rest) = part.split_once(" waits for ")?;
             let (gate, _) = rest.split_once(": ")?;
             Some((PreparationName::parse(name).ok()?, GateName::parse(gate)?))
@@ -149,9 +149,9 @@ impl ServingStatus {
     }
 }
 
-/// What condition Ready says of a candidate that waits; [`ServingStatus::waits`] reads it.
+/// What condition Ready says of a candidate that waits; [`ServingStatus::find_wait`] reads it.
 #[must_use]
-pub fn waiting(candidate: &PreparationName, verdict: &Verdict) -> String {
+pub fn format_wait(candidate: &PreparationName, verdict: &Verdict) -> String {
     format!("{candidate} waits for {}: {}", verdict.gate, verdict.message)
 }
 
@@ -364,8 +364,8 @@ pub struct DeployedVulnerabilities {
 impl DeployedVulnerabilities {
     /// The counts alone.
     #[must_use]
-    pub fn counts(&self) -> Counts {
-        Counts {
+    pub fn to_counts(&self) -> ScanCounts {
+        ScanCounts {
             critical: self.critical,
             high: self.high,
             medium: self.medium,

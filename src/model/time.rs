@@ -46,26 +46,26 @@ impl Time {
 
     /// The real clock, whole seconds. Only `main.rs` and tests of effects ask for it.
     #[must_use]
-    pub fn clock() -> Self {
+    pub fn read_clock() -> Self {
         Self::from_unix(Timestamp::now().as_second())
     }
 
     /// This instant and `span` later; saturates at the end of time.
     #[must_use]
-    pub fn plus(self, span: Span) -> Self {
+    pub fn add_span(self, span: Span) -> Self {
         let seconds = i64::try_from(span.seconds()).unwrap_or(i64::MAX);
         Self(self.0.checked_add(jiff::SignedDuration::from_secs(seconds)).unwrap_or(Timestamp::MAX))
     }
 
     /// Whole seconds from `earlier` to this instant; 0 when it is not later.
     #[must_use]
-    pub fn since(self, earlier: Self) -> u64 {
+    pub fn seconds_since(self, earlier: Self) -> u64 {
         u64::try_from(self.0.duration_since(earlier.0).as_secs()).unwrap_or(0)
     }
 
     /// Cut to the whole second, as Kubernetes stores its times.
     #[must_use]
-    pub fn floor(self) -> Self {
+    pub fn cut_to_second(self) -> Self {
         Self::from_unix(self.unix())
     }
 
@@ -127,7 +127,7 @@ impl Span {
 
     /// A span of whole seconds.
     #[must_use]
-    pub const fn of_seconds(seconds: u64) -> Self {
+    pub const fn from_seconds(seconds: u64) -> Self {
         Self(seconds)
     }
 
@@ -161,8 +161,8 @@ impl Span {
             let (number, after) = rest.split_at(number);
             let unit = after.find(|c: char| c.is_ascii_digit() || c == '.').unwrap_or(after.len());
             let (unit, after) = after.split_at(unit);
-            let unit = nanoseconds_of(unit).map_err(wrong)?;
-            nanoseconds += times(number, unit).map_err(wrong)?;
+            let unit = parse_unit(unit).map_err(wrong)?;
+            nanoseconds += multiply_unit(number, unit).map_err(wrong)?;
             rest = after;
             if nanoseconds > HUNDRED_YEARS {
                 return Err(wrong("it is longer than a hundred years"));
@@ -179,7 +179,7 @@ impl Span {
 const SECOND: u128 = 1_000_000_000;
 const HUNDRED_YEARS: u128 = 100 * 366 * 86_400 * SECOND;
 
-fn nanoseconds_of(unit: &str) -> Result<u128, &'static str> {
+fn parse_unit(unit: &str) -> Result<u128, &'static str> {
     match unit {
         "d" => Ok(86_400 * SECOND),
         "h" => Ok(3_600 * SECOND),
@@ -195,7 +195,7 @@ fn nanoseconds_of(unit: &str) -> Result<u128, &'static str> {
 }
 
 /// A decimal number of units, exactly.
-fn times(number: &str, unit: u128) -> Result<u128, &'static str> {
+fn multiply_unit(number: &str, unit: u128) -> Result<u128, &'static str> {
     let (whole, part) = number.split_once('.').unwrap_or((number, ""));
     if whole.is_empty() && part.is_empty() {
         return Err("a number is missing");

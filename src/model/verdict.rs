@@ -84,7 +84,7 @@ pub enum For {
 
 /// The answer itself. Its message is stable from run to run: absolute instants, no "3h left".
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
+pub enum GateOutcome {
     /// It passes.
     Passed,
     /// It does not pass yet.
@@ -99,7 +99,7 @@ pub struct Verdict {
     /// Which gate.
     pub gate: GateName,
     /// Its answer.
-    pub outcome: Outcome,
+    pub outcome: GateOutcome,
     /// For a person: what was found, what was wanted, who has to do what.
     pub message: String,
     /// What it rests on, for the record.
@@ -113,10 +113,10 @@ pub struct Verdict {
 impl Verdict {
     /// A gate that passes.
     #[must_use]
-    pub fn passed(gate: GateName, message: impl Into<String>) -> Self {
+    pub fn make_passed(gate: GateName, message: impl Into<String>) -> Self {
         Self {
             gate,
-            outcome: Outcome::Passed,
+            outcome: GateOutcome::Passed,
             message: message.into(),
             evidence: Vec::new(),
             parameters: serde_json::Value::Null,
@@ -125,25 +125,25 @@ impl Verdict {
     }
     /// A gate that waits.
     #[must_use]
-    pub fn waiting(gate: GateName, what: For, message: impl Into<String>) -> Self {
-        Self { outcome: Outcome::Waiting(what), ..Self::passed(gate, message) }
+    pub fn make_waiting(gate: GateName, what: For, message: impl Into<String>) -> Self {
+        Self { outcome: GateOutcome::Waiting(what), ..Self::make_passed(gate, message) }
     }
     /// A gate that needs a different input.
     #[must_use]
-    pub fn failed(gate: GateName, message: impl Into<String>) -> Self {
-        Self { outcome: Outcome::Failed, ..Self::passed(gate, message) }
+    pub fn make_failed(gate: GateName, message: impl Into<String>) -> Self {
+        Self { outcome: GateOutcome::Failed, ..Self::make_passed(gate, message) }
     }
     /// The gate that `verdicts` wait for: the first that does not pass. One that was not read counts only
     /// where nothing else holds, so that the answer is the same whether or not a verdict was kept.
     #[must_use]
-    pub fn first_holding(verdicts: &[Self]) -> Option<&Self> {
+    pub fn find_first_holding(verdicts: &[Self]) -> Option<&Self> {
         let holding = || verdicts.iter().filter(|v| !v.is_passed());
-        holding().find(|v| v.outcome != Outcome::Waiting(For::AnotherGate)).or_else(|| holding().next())
+        holding().find(|v| v.outcome != GateOutcome::Waiting(For::AnotherGate)).or_else(|| holding().next())
     }
     /// Whether it passes.
     #[must_use]
     pub fn is_passed(&self) -> bool {
-        self.outcome == Outcome::Passed
+        self.outcome == GateOutcome::Passed
     }
 }
 
@@ -174,10 +174,10 @@ mod tests {
 
     #[test]
     fn what_was_not_read_is_not_what_is_waited_for() {
-        let unread = Verdict::waiting(GateName::Evidence, For::AnotherGate, "");
-        let window = Verdict::waiting(GateName::Window, For::Build, "");
-        let passed = Verdict::passed(GateName::Ready, "");
-        let first = |verdicts: &[Verdict]| Verdict::first_holding(verdicts).map(|v| v.gate);
+        let unread = Verdict::make_waiting(GateName::Evidence, For::AnotherGate, "");
+        let window = Verdict::make_waiting(GateName::Window, For::Build, "");
+        let passed = Verdict::make_passed(GateName::Ready, "");
+        let first = |verdicts: &[Verdict]| Verdict::find_first_holding(verdicts).map(|v| v.gate);
         assert_eq!(first(&[passed.clone(), unread.clone(), window]), Some(GateName::Window));
         assert_eq!(first(&[passed.clone(), unread]), Some(GateName::Evidence), "it never passes by itself");
         assert_eq!(first(&[passed]), None);

@@ -32,7 +32,7 @@ pub struct DemandedCheck {
 
 /// The four outcomes without what they rest on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Outcome {
+pub enum ClaimOutcome {
     /// Signed content proves it.
     Proven,
     /// Nothing is there.
@@ -43,7 +43,7 @@ pub enum Outcome {
     Unread,
 }
 
-impl Outcome {
+impl ClaimOutcome {
     /// As printed.
     #[must_use]
     pub fn as_str(self) -> &'static str {
@@ -101,7 +101,7 @@ impl ClaimKind {
 
 /// One piece that proves a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Piece {
+pub struct ProofPiece {
     /// Of its manifest (bundle referrer) or layer (`.sig`, `.att`); of the artifact itself.
     pub digest: Digest,
     /// Of the signed file itself, or of the content layer.
@@ -126,7 +126,7 @@ pub struct ClaimReport {
     /// Whether the artifact is good for the Order only with it.
     pub required: bool,
     /// The outcome, with what it rests on.
-    pub found: Evidence<Vec<Piece>>,
+    pub found: Evidence<Vec<ProofPiece>>,
     /// One sentence, for a person.
     pub says: String,
 }
@@ -134,18 +134,18 @@ pub struct ClaimReport {
 impl ClaimReport {
     /// The outcome alone.
     #[must_use]
-    pub fn outcome(&self) -> Outcome {
+    pub fn outcome(&self) -> ClaimOutcome {
         match &self.found {
-            Evidence::Proven(_) => Outcome::Proven,
-            Evidence::Missing(_) => Outcome::Missing,
-            Evidence::Invalid(_) => Outcome::Invalid,
-            Evidence::Unread(_) => Outcome::Unread,
+            Evidence::Proven(_) => ClaimOutcome::Proven,
+            Evidence::Missing(_) => ClaimOutcome::Missing,
+            Evidence::Invalid(_) => ClaimOutcome::Invalid,
+            Evidence::Unread(_) => ClaimOutcome::Unread,
         }
     }
 
     /// `signature`, or `check tests (of the Order)`.
     #[must_use]
-    pub fn title(&self) -> String {
+    pub fn format_title(&self) -> String {
         match &self.kind {
             ClaimKind::Check { name, of } => format!("check {name} (of the {of})"),
             ClaimKind::Artifact
@@ -232,9 +232,9 @@ pub struct Verification {
 impl Verification {
     /// Of all required claims: what is known to be lacking comes before what could not be read.
     #[must_use]
-    pub fn outcome(&self) -> Outcome {
-        let is = |wanted: Outcome| self.claims.iter().any(|c| c.required && c.outcome() == wanted);
-        let order = [Outcome::Invalid, Outcome::Missing, Outcome::Unread];
-        order.into_iter().find(|outcome| is(*outcome)).unwrap_or(Outcome::Proven)
+    pub fn judge_outcome(&self) -> ClaimOutcome {
+        let is = |wanted: ClaimOutcome| self.claims.iter().any(|c| c.required && c.outcome() == wanted);
+        let order = [ClaimOutcome::Invalid, ClaimOutcome::Missing, ClaimOutcome::Unread];
+        order.into_iter().find(|outcome| is(*outcome)).unwrap_or(ClaimOutcome::Proven)
     }
 }

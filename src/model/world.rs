@@ -42,7 +42,7 @@ pub struct Origin {
 impl Origin {
     /// The place of the whole object, for a message.
     #[must_use]
-    pub fn at(&self) -> At {
+    pub fn make_place(&self) -> At {
         At { file: self.file.to_string(), line: (self.line > 0).then_some(self.line), column: None }
     }
 }

@@ -74,7 +74,7 @@ pub struct News {
 
 /// What the Serving of `order` has not heard. `before` is what git said before this run.
 #[must_use]
-pub fn news(
+pub fn collect_news(
     order: &OrderRef,
     told: &Told,
     before: Option<&ServingStatus>,
@@ -83,15 +83,15 @@ pub fn news(
 ) -> Vec<News> {
     let heard = |entry: &HistoryEntry| told.promoted.is_some_and(|newest| entry.promoted_time <= newest);
     let mut promotions: Vec<&HistoryEntry> =
-        status.history.iter().filter(|e| !heard(e) && now.since(e.promoted_time) <= OLD).collect();
+        status.history.iter().filter(|e| !heard(e) && now.seconds_since(e.promoted_time) <= OLD).collect();
     // A recovery is an entry of the same promotion.
     promotions.dedup_by_key(|entry| entry.promoted_time);
-    let mut news: Vec<News> = promotions.iter().rev().map(|entry| promoted(order, entry)).collect();
-    news.extend(increased(order, told, before, status));
+    let mut news: Vec<News> = promotions.iter().rev().map(|entry| make_promoted(order, entry)).collect();
+    news.extend(make_increased(order, told, before, status));
     news
 }
 
-fn promoted(order: &OrderRef, entry: &HistoryEntry) -> News {
+fn make_promoted(order: &OrderRef, entry: &HistoryEntry) -> News {
     let environment = entry.environment.as_ref().map(|e| format!(" in {e}")).unwrap_or_default();
     let asked = match &entry.requested_by {
         Some(by) if by.name != "automatic" => format!(", as {} asked", by.name),
@@ -113,17 +113,17 @@ fn promoted(order: &OrderRef, entry: &HistoryEntry) -> News {
 }
 
 /// A rise since the scan that was told last; where that was of another artifact, since the one that git had.
-fn increased(
+fn make_increased(
     order: &OrderRef,
     told: &Told,
     before: Option<&ServingStatus>,
     status: &ServingStatus,
 ) -> Option<News> {
     let (artifact, scan) = status.deployed_digest.zip(status.deployed_vulnerabilities.as_ref())?;
-    let known =
-        before.and_then(|b| b.deployed_digest.zip(b.deployed_vulnerabilities.as_ref().map(|v| v.counts())));
+    let known = before
+        .and_then(|b| b.deployed_digest.zip(b.deployed_vulnerabilities.as_ref().map(|v| v.to_counts())));
     let (_, counts) = [told.scan, known].into_iter().flatten().find(|(digest, _)| *digest == artifact)?;
-    let risen = scan.counts().risen_since(&counts)?;
+    let risen = scan.to_counts().describe_rise(&counts)?;
     let preparation =
         status.observed_preparation_name.as_ref().map_or("what is deployed", |name| name.as_str());
     let text = format!(
@@ -148,17 +148,17 @@ impl News {
         head.truncate(NAME);
         let head = head.trim_end_matches(['-', '.']);
         let name = format!("{head}.{}", hex::encode(&hash.finalize()[..8]));
-        Self { reason, name, note: cut(&escape::line(text)), time }
+        Self { reason, name, note: cut_note(&escape::escape_line(text)), time }
     }
 
     /// The Event about the Serving of `order` with this uid.
     #[must_use]
-    pub fn event(&self, order: &OrderRef, uid: &str) -> Value {
+    pub fn build_event(&self, order: &OrderRef, uid: &str) -> Value {
         json!({
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
             "metadata": {"name": self.name, "namespace": order.namespace},
-            "eventTime": micro(self.time),
+            "eventTime": format_micro(self.time),
             "reportingController": format!("delivery.kokumi.dev/{MANAGER}"),
             "reportingInstance": MANAGER,
             "action": self.reason.action(),
@@ -174,13 +174,13 @@ impl News {
 }
 
 /// As an API server wants the time of an Event: with exactly six digits behind the second.
-fn micro(time: Time) -> String {
-    let text = time.floor().to_string();
+fn format_micro(time: Time) -> String {
+    let text = time.cut_to_second().to_string();
     format!("{}.000000Z", text.trim_end_matches('Z'))
 }
 
 /// At most [`NOTE`] bytes; what is cut is replaced by `…`.
-fn cut(text: &str) -> String {
+fn cut_note(text: &str) -> String {
     if text.len() <= NOTE {
         return text.to_owned();
     }

@@ -2,7 +2,7 @@
 //!
 //! A refusal is of one Serving, or of its namespace; it says nothing of the others, which are to be told.
 
-use super::send::{About, Done, Untold};
+use super::send::{Done, FailureScope, Untold};
 use crate::model::id::{Namespace, OrderRef};
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ pub struct Patience<'t> {
 
 impl<'t> Patience<'t> {
     /// Whether this one is tried; who is not is counted.
-    pub fn tries(&mut self, order: &'t OrderRef) -> bool {
+    pub fn allows_try(&mut self, order: &'t OrderRef) -> bool {
         if self.cluster >= CLUSTER {
             self.left += 1;
             return false;
@@ -38,7 +38,7 @@ impl<'t> Patience<'t> {
     }
 
     /// Takes in what became of one that was tried. Only a write shows that others can be written.
-    pub fn heed(&mut self, order: &'t OrderRef, done: &Result<Done, Untold>) {
+    pub fn note_outcome(&mut self, order: &'t OrderRef, done: &Result<Done, Untold>) {
         match done {
             Ok(Done::Written { .. }) => {
                 self.cluster = 0;
@@ -46,9 +46,9 @@ impl<'t> Patience<'t> {
             }
             Ok(Done::Gone | Done::Overtaken) => {}
             Err(untold) => match untold.about {
-                About::Cluster => self.cluster += 1,
-                About::Namespace => *self.namespaces.entry(&order.namespace).or_default() += 1,
-                About::Serving => {}
+                FailureScope::Cluster => self.cluster += 1,
+                FailureScope::Namespace => *self.namespaces.entry(&order.namespace).or_default() += 1,
+                FailureScope::Serving => {}
             },
         }
     }
@@ -59,13 +59,13 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
 
-    fn after(about: &[About]) -> (bool, bool) {
+    fn after(about: &[FailureScope]) -> (bool, bool) {
         let [a, b] = ["a/one", "b/one"].map(|order| OrderRef::parse(order).unwrap());
         let mut patience = Patience::default();
         for about in about {
-            patience.heed(&a, &Err(Untold { why: String::new(), about: *about }));
+            patience.note_outcome(&a, &Err(Untold { why: String::new(), about: *about }));
         }
-        let tried = (patience.tries(&a), patience.tries(&b));
+        let tried = (patience.allows_try(&a), patience.allows_try(&b));
         let left = patience.left + patience.skipped.values().sum::<usize>();
         assert_eq!(left, [tried.0, tried.1].iter().filter(|tried| !**tried).count());
         tried
@@ -73,25 +73,25 @@ mod tests {
 
     #[test]
     fn a_failure_speaks_of_no_more_than_it_is_about() {
-        assert_eq!(after(&[About::Cluster; 4]), (true, true));
-        assert_eq!(after(&[About::Cluster; 5]), (false, false));
-        assert_eq!(after(&[About::Namespace; 4]), (true, true));
-        assert_eq!(after(&[About::Namespace; 50]), (false, true));
-        assert_eq!(after(&[About::Serving; 50]), (true, true));
+        assert_eq!(after(&[FailureScope::Cluster; 4]), (true, true));
+        assert_eq!(after(&[FailureScope::Cluster; 5]), (false, false));
+        assert_eq!(after(&[FailureScope::Namespace; 4]), (true, true));
+        assert_eq!(after(&[FailureScope::Namespace; 50]), (false, true));
+        assert_eq!(after(&[FailureScope::Serving; 50]), (true, true));
     }
 
     #[test]
     fn one_that_is_written_gives_new_patience() {
         let order = OrderRef::parse("a/one").unwrap();
-        for about in [About::Cluster, About::Namespace] {
+        for about in [FailureScope::Cluster, FailureScope::Namespace] {
             let mut patience = Patience::default();
             for n in 0..20 {
                 let done = match n % 5 {
                     4 => Ok(Done::Written { lost: Vec::new() }),
                     _ => Err(Untold { why: String::new(), about }),
                 };
-                patience.heed(&order, &done);
-                assert!(patience.tries(&order), "{n}");
+                patience.note_outcome(&order, &done);
+                assert!(patience.allows_try(&order), "{n}");
             }
         }
     }

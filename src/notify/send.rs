@@ -2,9 +2,9 @@
 
 use super::Telling;
 use super::news::News;
-use super::pace::Pace;
-use crate::load::cluster::ask::ask;
-use crate::load::cluster::connect::reason;
+use super::pace::RequestPace;
+use crate::load::cluster::ask::send_request;
+use crate::load::cluster::connect::format_reason;
 use crate::load::cluster::told::{self, Told};
 use crate::model::id::OrderRef;
 use crate::model::naming::{API_VERSION, MANAGER};
@@ -20,7 +20,7 @@ const TRIES: u32 = 5;
 /// Sends to one cluster.
 pub struct Sender<'c> {
     pub client: &'c Client,
-    pub pace: Pace,
+    pub pace: RequestPace,
 }
 
 /// What became of one Serving.
@@ -38,12 +38,12 @@ pub struct Untold {
     /// In the server's words.
     pub why: String,
     /// What else will fail with it.
-    pub about: About,
+    pub about: FailureScope,
 }
 
 /// What a failure speaks of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum About {
+pub enum FailureScope {
     /// The whole cluster: it is not reached, does not know who asks, is full, or broken.
     Cluster,
     /// A namespace: rights are given there, and a kind that is not found is found nowhere in it.
@@ -53,18 +53,18 @@ pub enum About {
 }
 
 impl Untold {
-    fn of(error: &kube::Error) -> Self {
+    fn from_error(error: &kube::Error) -> Self {
         let about = match error {
             kube::Error::Api(status) => match status.code {
-                403 | 404 => About::Namespace,
-                401 | 429 => About::Cluster,
-                400..=499 => About::Serving,
-                _ => About::Cluster,
+                403 | 404 => FailureScope::Namespace,
+                401 | 429 => FailureScope::Cluster,
+                400..=499 => FailureScope::Serving,
+                _ => FailureScope::Cluster,
             },
-            kube::Error::BuildRequest(_) => About::Serving,
-            _ => About::Cluster,
+            kube::Error::BuildRequest(_) => FailureScope::Serving,
+            _ => FailureScope::Cluster,
         };
-        Self { why: reason(error), about }
+        Self { why: format_reason(error), about }
     }
 }
 
@@ -84,54 +84,54 @@ pub enum Done {
 impl Sender<'_> {
     /// Makes the Events, then writes the status: what a Serving says is what it has heard, so that a run which
     /// ends in between is made up for by the next.
-    pub async fn tell(&self, telling: &Telling) -> Sent {
+    pub async fn tell_serving(&self, telling: &Telling) -> Sent {
         let mut sent = Sent { events: Vec::new(), refused: Vec::new(), done: Ok(Done::Gone) };
         for news in &telling.news {
-            match self.event(&telling.order, &telling.told.uid, news).await {
+            match self.send_event(&telling.order, &telling.told.uid, news).await {
                 Ok(()) => sent.events.push(news.reason.to_string()),
                 Err(error) if is_refusal(&error) => {
-                    sent.refused.push(format!("its Event {}: {}", news.reason, reason(&error)));
+                    sent.refused.push(format!("its Event {}: {}", news.reason, format_reason(&error)));
                 }
                 Err(error) => {
-                    let untold = Untold::of(&error);
+                    let untold = Untold::from_error(&error);
                     let why = format!("its Event {}: {}", news.reason, untold.why);
                     sent.done = Err(Untold { why, ..untold });
                     return sent;
                 }
             }
         }
-        sent.done = self.status(telling).await;
+        sent.done = self.write_status(telling).await;
         sent
     }
 
-    async fn event(&self, order: &OrderRef, uid: &str, news: &News) -> Result<(), kube::Error> {
+    async fn send_event(&self, order: &OrderRef, uid: &str, news: &News) -> Result<(), kube::Error> {
         let path = format!("/apis/events.k8s.io/v1/namespaces/{}/events", order.namespace);
-        let event = news.event(order, uid).to_string().into_bytes();
+        let event = news.build_event(order, uid).to_string().into_bytes();
         let parameters = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
-        self.pace.turn().await;
+        self.pace.wait_turn().await;
         let request = Request::new(path).create(&parameters, event).map_err(kube::Error::BuildRequest)?;
-        match ask(self.client, request).await {
+        match send_request(self.client, request).await {
             // Its name says what it tells: somebody told it already.
             Err(kube::Error::Api(status)) if status.code == 409 && status.reason == "AlreadyExists" => Ok(()),
             answer => answer.map(|_| ()),
         }
     }
 
-    async fn status(&self, telling: &Telling) -> Result<Done, Untold> {
+    async fn write_status(&self, telling: &Telling) -> Result<Done, Untold> {
         let mut told = telling.told.clone();
         for _ in 0..TRIES {
-            match self.apply(telling, &told).await {
-                Ok(status) => return Ok(Done::Written { lost: lost(&telling.status, &status) }),
+            match self.apply_status(telling, &told).await {
+                Ok(status) => return Ok(Done::Written { lost: collect_lost(&telling.status, &status) }),
                 // Not so where the whole kind, or its status, is what cannot be found.
-                Err(kube::Error::Api(status)) if status.code == 404 && names(&status, &telling.order) => {
+                Err(kube::Error::Api(status)) if status.code == 404 && is_about(&status, &telling.order) => {
                     return Ok(Done::Gone);
                 }
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
-                Err(error) => return Err(Untold::of(&error)),
+                Err(error) => return Err(Untold::from_error(&error)),
             }
             // Somebody wrote to it since it was listed. What they wrote may be newer than what this run knows;
             // where it is not the status, it is nobody's business here.
-            told = match self.look(&telling.order).await.map_err(|error| Untold::of(&error))? {
+            told = match self.fetch_told(&telling.order).await.map_err(|error| Untold::from_error(&error))? {
                 None => return Ok(Done::Gone),
                 Some(now) if now.hash == telling.told.hash => now,
                 Some(now) if now.hash == telling.hash => return Ok(Done::Written { lost: Vec::new() }),
@@ -139,12 +139,12 @@ impl Sender<'_> {
             };
         }
         let why = format!("others wrote to it during each of {TRIES} tries");
-        Err(Untold { why, about: About::Serving })
+        Err(Untold { why, about: FailureScope::Serving })
     }
 
     /// Applies the whole status, against the version that was listed. Fields of it that another manager took
     /// are taken back: the status is this product's.
-    async fn apply(&self, telling: &Telling, told: &Told) -> Result<Value, kube::Error> {
+    async fn apply_status(&self, telling: &Telling, told: &Told) -> Result<Value, kube::Error> {
         let order = &telling.order;
         let body = json!({
             "apiVersion": API_VERSION,
@@ -153,8 +153,8 @@ impl Sender<'_> {
             "status": telling.status,
         });
         let parameters = PatchParams::apply(MANAGER).force();
-        self.pace.turn().await;
-        let request = Request::new(servings(order))
+        self.pace.wait_turn().await;
+        let request = Request::new(format_servings_path(order))
             .patch_subresource("status", order.name.as_str(), &parameters, &Patch::Apply(body))
             .map_err(kube::Error::BuildRequest)?;
         #[derive(Deserialize)]
@@ -162,31 +162,37 @@ impl Sender<'_> {
             #[serde(default)]
             status: Value,
         }
-        let bytes = ask(self.client, request).await?;
+        let bytes = send_request(self.client, request).await?;
         serde_json::from_slice::<Answer>(&bytes).map(|answer| answer.status).map_err(kube::Error::SerdeError)
     }
 
     /// The Serving as it is now, by a list: no other right is needed than the one it was found with.
-    async fn look(&self, order: &OrderRef) -> Result<Option<Told>, kube::Error> {
+    async fn fetch_told(&self, order: &OrderRef) -> Result<Option<Told>, kube::Error> {
         let parameters = ListParams::default().fields(&format!("metadata.name={}", order.name));
-        self.pace.turn().await;
-        let request = Request::new(servings(order)).list(&parameters).map_err(kube::Error::BuildRequest)?;
+        self.pace.wait_turn().await;
+        let request =
+            Request::new(format_servings_path(order)).list(&parameters).map_err(kube::Error::BuildRequest)?;
         #[derive(Deserialize)]
         struct Page {
             items: Vec<Value>,
         }
-        let bytes = ask(self.client, request).await?;
+        let bytes = send_request(self.client, request).await?;
         let page: Page = serde_json::from_slice(&bytes).map_err(kube::Error::SerdeError)?;
-        Ok(page.items.iter().filter_map(Told::of).find(|(found, _)| found == order).map(|(_, told)| told))
+        Ok(page
+            .items
+            .iter()
+            .filter_map(Told::from_item)
+            .find(|(found, _)| found == order)
+            .map(|(_, told)| told))
     }
 }
 
-fn servings(order: &OrderRef) -> String {
+fn format_servings_path(order: &OrderRef) -> String {
     format!("/apis/{API_VERSION}/namespaces/{}/servings", order.namespace)
 }
 
 /// Whether it is this object that a failure is about.
-fn names(status: &Status, order: &OrderRef) -> bool {
+fn is_about(status: &Status, order: &OrderRef) -> bool {
     status.details.as_ref().is_some_and(|details| details.name == order.name.as_str())
 }
 
@@ -199,8 +205,8 @@ fn is_refusal(error: &kube::Error) -> bool {
 }
 
 /// The members that the server did not take as they are.
-fn lost(sent: &Value, kept: &Value) -> Vec<String> {
-    if told::hash(sent) == told::hash(kept) {
+fn collect_lost(sent: &Value, kept: &Value) -> Vec<String> {
+    if told::hash_status(sent) == told::hash_status(kept) {
         return Vec::new();
     }
     let members = sent.as_object().into_iter().flatten();

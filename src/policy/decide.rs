@@ -20,7 +20,7 @@ use crate::error::Failure;
 use crate::model::evidence::Facts;
 use crate::model::id::{ClusterName, OrderRef, PreparationName};
 use crate::model::order::Mode;
-use crate::model::plan::{Decision, Plan, Promotion, Row, ServingPlan, ServingState};
+use crate::model::plan::{Decision, Plan, PlanRow, Promotion, ServingPlan, ServingState};
 use crate::model::scope::Scope;
 use crate::model::serving::RequestedBy;
 use crate::model::time::{SKEW, Time};
@@ -32,7 +32,7 @@ use std::collections::BTreeSet;
 
 /// Limits and scope of one run.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct PlanOptions {
     /// What may be written.
     pub scope: Scope,
     /// `limits.maxRemovals`, where it is set.
@@ -48,29 +48,37 @@ pub struct Options {
 
 /// Decides everything at one instant.
 #[must_use]
-pub fn plan(
+pub fn decide_plan(
     cases: &[Case],
     facts: &Facts,
     world: &World,
     gitops: &GitOps,
     context: &Context,
-    options: &Options,
+    options: &PlanOptions,
 ) -> Plan {
     let clusters: BTreeSet<&ClusterName> = world.clusters.keys().collect();
     let mut judged: Vec<(&Case, Vec<Verdict>)> = cases
         .iter()
-        .filter(|case| options.scope.admits(&case.order, case.labels.as_ref()))
+        .filter(|case| options.scope.admits_order(&case.order, case.labels.as_ref()))
         .map(|case| match case.presence {
-            Presence::Present => (case, gates::judge(case, facts, context)),
+            Presence::Present => (case, gates::judge_gates(case, facts, context)),
             Presence::Unreadable(_) | Presence::Gone(_) => (case, Vec::new()),
         })
         .collect();
-    limit(&mut judged, facts, context, options);
-    let mut rows: Vec<Row> =
-        judged.into_iter().map(|(case, verdicts)| row(case, verdicts, facts, &clusters, context)).collect();
-    removal::hand_over(&mut rows, gitops, world, options.allow_removals.is_some(), &context.argocd_namespace);
+    limit_promotions(&mut judged, facts, context, options);
+    let mut rows: Vec<PlanRow> = judged
+        .into_iter()
+        .map(|(case, verdicts)| build_row(case, verdicts, facts, &clusters, context))
+        .collect();
+    removal::hand_over_applications(
+        &mut rows,
+        gitops,
+        world,
+        options.allow_removals.is_some(),
+        &context.argocd_namespace,
+    );
     removal::tell_workloads(&mut rows, gitops);
-    let guard = removal::guard(&rows, gitops, options);
+    let guard = removal::check_removals(&rows, gitops, options);
     let (mut problems, mut notices) = (Vec::new(), Vec::new());
     for problem in world.problems.iter().chain(&gitops.problems) {
         match problem.holds {
@@ -80,57 +88,62 @@ pub fn plan(
             Holds::Orders(_) => {}
         }
     }
-    problems.extend(unknown(cases, options));
-    notices.extend(access::notices(&rows, gitops));
+    problems.extend(find_unknown_orders(cases, options));
+    notices.extend(access::collect_notices(&rows, gitops));
     notices.extend(facts.warnings.iter().cloned());
     if !context.records && !context.assumed {
         notices.push(
-            Failure::input(
+            Failure::new_input(
                 "no-records",
                 "no signed records are kept (--no-records): what Servings say of what is deployed and of what ran is taken at its word, and where an approval policy applies nothing is promoted",
             )
-            .hint("run with --key, and trust its public key with roles [approvals, records] in the Kitchen"),
+            .with_hint("run with --key, and trust its public key with roles [approvals, records] in the Kitchen"),
         );
     }
     let approvers = context.electorate.warnings.iter();
-    notices.extend(approvers.map(|w| Failure::input("approver", w.clone()).field("spec.approvers")));
+    notices.extend(approvers.map(|w| Failure::new_input("approver", w.clone()).with_field("spec.approvers")));
     Plan { at: context.now, head: gitops.head.clone(), rows, guard, problems, notices }
 }
 
 /// Orders that were asked for and that nobody has: a slip of the pen would be a run that never does anything.
-fn unknown(cases: &[Case], options: &Options) -> Vec<Failure> {
+fn find_unknown_orders(cases: &[Case], options: &PlanOptions) -> Vec<Failure> {
     let there = |order: &OrderRef| cases.binary_search_by(|case| case.order.cmp(order)).is_ok();
     let missing = options.scope.only.iter().filter(|order| !there(order));
     missing
         .map(|order| {
-            Failure::input("no-order", "there is no such Order, neither read nor in the repository")
-                .of(format!("Order {order}"))
-                .hint("expedite get orders lists them")
+            Failure::new_input("no-order", "there is no such Order, neither read nor in the repository")
+                .with_object(format!("Order {order}"))
+                .with_hint("expedite get orders lists them")
         })
         .collect()
 }
 
 /// Holds promotions beyond `limits.maxPromotions`; a rollback is neither held nor counted. Who waited longest
 /// goes first, so that nobody waits for good.
-fn limit(judged: &mut [(&Case, Vec<Verdict>)], facts: &Facts, context: &Context, options: &Options) {
+fn limit_promotions(
+    judged: &mut [(&Case, Vec<Verdict>)],
+    facts: &Facts,
+    context: &Context,
+    options: &PlanOptions,
+) {
     let Some(most) = options.max_promotions else { return };
     let counts = |(case, verdicts): &(&Case, Vec<Verdict>)| {
-        matches!(decision(case, verdicts, context), Decision::Promote(_))
+        matches!(decide_case(case, verdicts, context), Decision::Promote(_))
             && !options.unwritable.contains(&case.order)
-            && gates::window::rollback(case, facts, context).is_none()
+            && gates::window::judge_rollback(case, facts, context).is_none()
     };
     let mut due: Vec<usize> = (0..judged.len()).filter(|&index| counts(&judged[index])).collect();
     // By name where that says nothing: the sort is stable.
-    due.sort_by_key(|&index| turn(judged[index].0, context));
+    due.sort_by_key(|&index| find_turn(judged[index].0, context));
     for index in due.into_iter().skip(most) {
         for verdict in judged[index].1.iter_mut().filter(|v| v.gate == GateName::Window) {
-            *verdict = gates::window::beyond(most);
+            *verdict = gates::window::hold_beyond_limit(most);
         }
     }
 }
 
 /// Since when the candidate is the target; of those that became it together, when the Order was promoted last.
-fn turn(case: &Case, context: &Context) -> (Time, Option<Time>) {
+fn find_turn(case: &Case, context: &Context) -> (Time, Option<Time>) {
     let status = case.serving.as_ref().map(|serving| &serving.status);
     let candidate = case.candidate.as_ref().map(|candidate| &candidate.name);
     let target = status.filter(|status| status.target_preparation_name.as_ref() == candidate);
@@ -138,46 +151,48 @@ fn turn(case: &Case, context: &Context) -> (Time, Option<Time>) {
     (since, status.and_then(|status| status.history.first()).map(|entry| entry.promoted_time))
 }
 
-fn row(
+fn build_row(
     case: &Case,
     verdicts: Vec<Verdict>,
     facts: &Facts,
     clusters: &BTreeSet<&ClusterName>,
     context: &Context,
-) -> Row {
-    let mut decision = decision(case, &verdicts, context);
-    let applications = applications::plan(case, &decision, facts, clusters, context);
-    let pin_error = applications::pin_error(case, &applications);
+) -> PlanRow {
+    let mut decision = decide_case(case, &verdicts, context);
+    let applications = applications::plan_applications(case, &decision, facts, clusters, context);
+    let pin_error = applications::find_pin_error(case, &applications);
     if pin_error.is_some() && decision == Decision::Keep {
         decision = Decision::Broken;
     }
     // What was written into it by hand stays as it is for whoever reverts it, unless it must tell of a candidate.
     let serving = match (&pin_error, &decision) {
         (Some(_), Decision::Keep | Decision::Broken) => ServingPlan::Keep,
-        _ => serving(case, &decision, &verdicts, &applications, facts, context),
+        _ => build_serving_plan(case, &decision, &verdicts, &applications, facts, context),
     };
     // Nothing is sealed for an Order whose input is wrong.
     let seal = match decision {
-        Decision::Hold if gates::is_target(&verdicts) => gates::approvals::assess(case, facts, context).due,
+        Decision::Hold if gates::is_target(&verdicts) => {
+            gates::approvals::assess_votes(case, facts, context).due
+        }
         Decision::Hold | Decision::Keep | Decision::Promote(_) | Decision::Broken | Decision::Remove(_) => {
             None
         }
     };
-    let warnings = warnings(case, &decision, &serving, facts, context);
+    let warnings = collect_warnings(case, &decision, &serving, facts, context);
     let mut errors = case.errors.clone();
     if case.presence == Presence::Present {
-        errors.extend(clock_behind(case, context));
+        errors.extend(check_clock(case, context));
         errors.extend(pin_error);
     }
     if let Presence::Unreadable(why) = &case.presence
         && errors.is_empty()
     {
         errors.push(
-            Failure::input("order-unreadable", format!("{why}; everything of it is left as it is"))
-                .of(case.what()),
+            Failure::new_input("order-unreadable", format!("{why}; everything of it is left as it is"))
+                .with_object(case.format_order()),
         );
     }
-    Row {
+    PlanRow {
         order: case.order.clone(),
         origin: case.origin.clone(),
         environment: case.place.as_ref().map(|p| p.name.clone()),
@@ -195,7 +210,7 @@ fn row(
 
 /// The Order's own, what its votes warn of, that what is deployed is gone from the registry, and a rise of what
 /// scanners find in it.
-fn warnings(
+fn collect_warnings(
     case: &Case,
     decision: &Decision,
     serving: &ServingPlan,
@@ -204,75 +219,88 @@ fn warnings(
 ) -> Vec<Failure> {
     let mut all = case.warnings.clone();
     if case.candidate.is_some() && matches!(decision, Decision::Hold | Decision::Promote(_)) {
-        let tally = gates::approvals::assess(case, facts, context).tally;
-        all.extend(tally.warnings.into_iter().map(|w| Failure::input("vote", w).of(case.what())));
+        let tally = gates::approvals::assess_votes(case, facts, context).tally;
+        all.extend(
+            tally
+                .warnings
+                .into_iter()
+                .map(|w| Failure::new_input("vote", w).with_object(case.format_order())),
+        );
     }
     if let (Decision::Promote(_), Some(candidate)) = (decision, &case.candidate)
         && let Some(base) = candidate.base_digest
-        && gates::upstream::proven_base(case, candidate, facts).is_none()
+        && gates::upstream::find_proven_base(case, candidate, facts).is_none()
     {
         let cause = format!(
             "Preparation {} says that it was rendered from {base}, which its signed provenance does not list: no stage behind this Order will know it by that",
             candidate.name
         );
-        all.push(Failure::input("base-unlisted", cause).of(case.what()));
+        all.push(Failure::new_input("base-unlisted", cause).with_object(case.format_order()));
     }
     if let Some(deployed) = &case.deployed
         && !matches!(decision, Decision::Promote(_))
-        && let Some(why) = gates::evidence::vanished(facts, &deployed.artifact)
+        && let Some(why) = gates::evidence::describe_vanished(facts, &deployed.artifact)
     {
-        let gone = Failure::input("deployed-artifact-gone", format!("{why} ({})", deployed.artifact));
+        let gone = Failure::new_input("deployed-artifact-gone", format!("{why} ({})", deployed.artifact));
         let hint = "push the same bytes again from a copy, or promote another Preparation; it stays deployed";
-        all.push(gone.of(case.what()).hint(hint));
+        all.push(gone.with_object(case.format_order()).with_hint(hint));
     }
-    all.extend(target_ahead(case, context));
+    all.extend(check_target_clock(case, context));
     let before = case.serving.as_ref().and_then(|s| s.status.deployed_vulnerabilities.as_ref());
     if let (Some(before), ServingPlan::Write(state)) = (before, serving)
         && !matches!(decision, Decision::Promote(_))
         && let Some(now) = &state.status.deployed_vulnerabilities
-        && let Some(risen) = now.counts().risen_since(&before.counts())
+        && let Some(risen) = now.to_counts().describe_rise(&before.to_counts())
     {
         let cause =
             format!("vulnerabilities of what is deployed rose by the scan of {}: {risen}", now.scanned_time);
-        all.push(Failure::input("vulnerabilities-rose", cause).of(case.what()));
+        all.push(Failure::new_input("vulnerabilities-rose", cause).with_object(case.format_order()));
     }
     all
 }
 
 /// What is the target became that by a clock ahead of this run's: it counts from now on.
-fn target_ahead(case: &Case, context: &Context) -> Option<Failure> {
+fn check_target_clock(case: &Case, context: &Context) -> Option<Failure> {
     let status = &case.serving.as_ref()?.status;
-    let since = status.target_since.filter(|since| *since > context.now.plus(SKEW))?;
+    let since = status.target_since.filter(|since| *since > context.now.add_span(SKEW))?;
     let cause = format!(
         "its status says that it became the target at {since}, ahead of this run's clock, {}; it is the target from now on",
         context.now
     );
     let hint = "look at the clock of the machine whose run wrote that";
-    Some(Failure::input("clock-ahead", cause).of(format!("Serving {}", case.order)).hint(hint))
+    Some(
+        Failure::new_input("clock-ahead", cause)
+            .with_object(format!("Serving {}", case.order))
+            .with_hint(hint),
+    )
 }
 
 /// The clock is behind what this repository already knows of the Order: nothing that it says of time is right.
-fn clock_behind(case: &Case, context: &Context) -> Option<Failure> {
+fn check_clock(case: &Case, context: &Context) -> Option<Failure> {
     let history = case.serving.iter().flat_map(|serving| &serving.status.history);
     let times = history.flat_map(|entry| {
         [Some(entry.promoted_time), entry.first_healthy_time, entry.ended_time].into_iter().flatten()
     });
-    let newest = times.max().filter(|newest| *newest > context.now.plus(SKEW))?;
+    let newest = times.max().filter(|newest| *newest > context.now.add_span(SKEW))?;
     let cause = format!(
         "its history speaks of {newest}, ahead of this run's clock, {}; nothing of it is changed",
         context.now
     );
     let hint = "set the clock of the machine right, or take the entry out of the Serving's status, reviewed";
-    Some(Failure::input("clock-behind", cause).of(format!("Serving {}", case.order)).hint(hint))
+    Some(
+        Failure::new_input("clock-behind", cause)
+            .with_object(format!("Serving {}", case.order))
+            .with_hint(hint),
+    )
 }
 
-fn decision(case: &Case, verdicts: &[Verdict], context: &Context) -> Decision {
+fn decide_case(case: &Case, verdicts: &[Verdict], context: &Context) -> Decision {
     match &case.presence {
         Presence::Gone(why) => return Decision::Remove(why.clone()),
         Presence::Unreadable(_) => return Decision::Broken,
         Presence::Present => {}
     }
-    if !case.errors.is_empty() || clock_behind(case, context).is_some() {
+    if !case.errors.is_empty() || check_clock(case, context).is_some() {
         return Decision::Broken;
     }
     match &case.candidate {
@@ -280,26 +308,26 @@ fn decision(case: &Case, verdicts: &[Verdict], context: &Context) -> Decision {
         Some(_) if !verdicts.iter().all(Verdict::is_passed) || verdicts.is_empty() => Decision::Hold,
         Some(candidate) => Decision::Promote(Promotion {
             previous: case.deployed.as_ref().map(|d| (d.preparation.clone(), d.artifact.digest)),
-            requested_by: requested_by(case, &candidate.name),
-            rollback: case.ran_before(&candidate.artifact),
+            requested_by: find_requester(case, &candidate.name),
+            rollback: case.has_run_before(&candidate.artifact),
         }),
     }
 }
 
 /// Who asked: under Automatic nobody; else whom the Serving names, a claim. No commit is named, and no key: the
 /// commit that a verb makes cannot name itself, and the depth of a clone may not reach it.
-fn requested_by(case: &Case, candidate: &PreparationName) -> RequestedBy {
+fn find_requester(case: &Case, candidate: &PreparationName) -> RequestedBy {
     let asked = case.serving.as_ref().and_then(|s| s.spec.requested.as_ref());
     let name = match (case.mode, asked) {
         (Mode::Automatic, _) => "automatic".to_owned(),
-        (Mode::Manual, Some(requested)) if requested.asked_for(candidate) => requested.name.clone(),
+        (Mode::Manual, Some(requested)) if requested.has_asked_for(candidate) => requested.name.clone(),
         (Mode::Manual, Some(_)) => "unknown (the Serving was edited by hand)".to_owned(),
         (Mode::Manual, None) => "unknown".to_owned(),
     };
     RequestedBy { name, commit: None, signed_by: "unsigned".into() }
 }
 
-fn serving(
+fn build_serving_plan(
     case: &Case,
     decision: &Decision,
     verdicts: &[Verdict],
@@ -310,7 +338,7 @@ fn serving(
     match (&case.presence, decision) {
         (Presence::Gone(_), _) => return ServingPlan::Remove,
         (Presence::Unreadable(_), _) => return ServingPlan::Keep,
-        (Presence::Present, _) if clock_behind(case, context).is_some() => return ServingPlan::Keep,
+        (Presence::Present, _) if check_clock(case, context).is_some() => return ServingPlan::Keep,
         (Presence::Present, _) => {}
     }
     let promotes = matches!(decision, Decision::Promote(_));
@@ -322,7 +350,7 @@ fn serving(
         return ServingPlan::Keep;
     }
     let old = case.serving.as_deref();
-    let status = status::status(case, decision, verdicts, applications, facts, context);
+    let status = status::build_status(case, decision, verdicts, applications, facts, context);
     let asked = old.and_then(|s| s.spec.preparation_name.clone());
     let preparation_name = match (decision, &case.candidate, case.mode) {
         (Decision::Promote(_), Some(candidate), _) => Some(candidate.name.clone()),

@@ -47,36 +47,61 @@ pub struct Gate {
 
 /// The gates, in the order in which a promotion passes them (`docs/design/promotion.md#gates`).
 pub const GATES: [Gate; 7] = [
-    Gate { name: GateName::Ready, ask: ready::ask, judge: ready::judge, hopeless: ready_holds },
+    Gate {
+        name: GateName::Ready,
+        ask: ready::collect_claims,
+        judge: ready::judge_ready,
+        hopeless: cannot_pass_ready,
+    },
     Gate {
         name: GateName::Upstream,
-        ask: upstream::ask,
-        judge: upstream::judge,
-        hopeless: upstream::hopeless,
+        ask: upstream::collect_claims,
+        judge: upstream::judge_upstream,
+        hopeless: upstream::cannot_pass,
     },
-    Gate { name: GateName::Checks, ask: checks::ask, judge: checks::judge, hopeless: never },
+    Gate {
+        name: GateName::Checks,
+        ask: checks::collect_claims,
+        judge: checks::judge_checks,
+        hopeless: deny_nothing,
+    },
     Gate {
         name: GateName::Approvals,
-        ask: approvals::ask,
-        judge: approvals::judge,
-        hopeless: approvals::hopeless,
+        ask: approvals::collect_claims,
+        judge: approvals::judge_approvals,
+        hopeless: approvals::cannot_pass,
     },
-    Gate { name: GateName::Evidence, ask: evidence::ask, judge: evidence::judge, hopeless: never },
-    Gate { name: GateName::Window, ask: window::ask, judge: window::judge, hopeless: window::hopeless },
-    Gate { name: GateName::OptIn, ask: opt_in::ask, judge: opt_in::judge, hopeless: opt_in_holds },
+    Gate {
+        name: GateName::Evidence,
+        ask: evidence::collect_claims,
+        judge: evidence::judge_evidence,
+        hopeless: deny_nothing,
+    },
+    Gate {
+        name: GateName::Window,
+        ask: window::collect_claims,
+        judge: window::judge_window,
+        hopeless: window::cannot_pass,
+    },
+    Gate {
+        name: GateName::OptIn,
+        ask: opt_in::collect_claims,
+        judge: opt_in::judge_opt_in,
+        hopeless: cannot_pass_opt_in,
+    },
 ];
 
 /// For a gate that only a registry can answer.
-fn never(_case: &Case, _context: &Context) -> bool {
+fn deny_nothing(_case: &Case, _context: &Context) -> bool {
     false
 }
 
-fn ready_holds(case: &Case, context: &Context) -> bool {
-    !ready::judge(case, &Facts::default(), context).is_passed()
+fn cannot_pass_ready(case: &Case, context: &Context) -> bool {
+    !ready::judge_ready(case, &Facts::default(), context).is_passed()
 }
 
-fn opt_in_holds(case: &Case, context: &Context) -> bool {
-    !opt_in::judge(case, &Facts::default(), context).is_passed()
+fn cannot_pass_opt_in(case: &Case, context: &Context) -> bool {
+    !opt_in::judge_opt_in(case, &Facts::default(), context).is_passed()
 }
 
 /// What every gate may look at besides the Case and the Facts.
@@ -131,10 +156,12 @@ impl Context {
 /// Everything that has to be fetched, each artifact once. What is deployed or waits, and has a kept verdict
 /// under the trust in force, is not asked for again; what could be promoted in this run always is.
 #[must_use]
-pub fn asks(cases: &[Case], context: &Context) -> Vec<Ask> {
+pub fn collect_asks(cases: &[Case], context: &Context) -> Vec<Ask> {
     let mut all: BTreeMap<Artifact, BTreeSet<Claim>> = BTreeMap::new();
     for case in cases {
-        for (artifact, claim) in claims(case, context).into_iter().chain(deployed_again(case, context)) {
+        for (artifact, claim) in
+            collect_case_claims(case, context).into_iter().chain(collect_deployed_claims(case, context))
+        {
             all.entry(artifact).or_default().insert(claim);
         }
     }
@@ -144,16 +171,17 @@ pub fn asks(cases: &[Case], context: &Context) -> Vec<Ask> {
 /// The records of the repository that have to be read and verified: those of upstream stages, those of this
 /// Order's earlier runs of the candidate, and that of what is deployed where rendering it would change git.
 #[must_use]
-pub fn record_asks(cases: &[Case], context: &Context) -> BTreeSet<RecordAsk> {
+pub fn collect_record_asks(cases: &[Case], context: &Context) -> BTreeSet<RecordAsk> {
     if !context.records {
         return BTreeSet::new();
     }
-    let mut all: BTreeSet<RecordAsk> = cases.iter().filter_map(|case| pin::ask(case, context)).collect();
+    let mut all: BTreeSet<RecordAsk> =
+        cases.iter().filter_map(|case| pin::find_record_ask(case, context)).collect();
     for case in cases.iter().filter(|case| case.candidate.is_some()) {
         let own = case.serving.iter().map(|serving| (&case.order, serving));
         let stages = case.stages.iter().filter_map(|s| s.serving.as_ref().map(|serving| (&s.order, serving)));
         for (order, serving) in own.chain(stages) {
-            all.extend(proof::asks(order, &serving.status.history));
+            all.extend(proof::collect_history_asks(order, &serving.status.history));
         }
     }
     all
@@ -162,12 +190,16 @@ pub fn record_asks(cases: &[Case], context: &Context) -> BTreeSet<RecordAsk> {
 /// Orders whose pin has to be proven: of these every record that the repository holds is read, because history may
 /// have been cut.
 #[must_use]
-pub fn pins_to_prove<'a>(cases: &'a [Case], context: &Context) -> Vec<&'a OrderRef> {
-    cases.iter().filter(|case| pin::ask(case, context).is_some()).map(|case| &case.order).collect()
+pub fn find_pins_to_prove<'a>(cases: &'a [Case], context: &Context) -> Vec<&'a OrderRef> {
+    cases
+        .iter()
+        .filter(|case| pin::find_record_ask(case, context).is_some())
+        .map(|case| &case.order)
+        .collect()
 }
 
 /// What is deployed, looked at again: whether it is still there, and what scanners found since.
-fn deployed_again(case: &Case, context: &Context) -> Vec<(Artifact, Claim)> {
+fn collect_deployed_claims(case: &Case, context: &Context) -> Vec<(Artifact, Claim)> {
     let (Some(every), Some(deployed)) = (context.rescan, &case.deployed) else { return Vec::new() };
     if !rescan::is_due(&deployed.artifact.digest, every, context.now) {
         return Vec::new();
@@ -175,18 +207,23 @@ fn deployed_again(case: &Case, context: &Context) -> Vec<(Artifact, Claim)> {
     [Claim::Artifact, Claim::Scans].map(|claim| (deployed.artifact.clone(), claim)).into()
 }
 
-fn claims(case: &Case, context: &Context) -> Vec<(Artifact, Claim)> {
+fn collect_case_claims(case: &Case, context: &Context) -> Vec<(Artifact, Claim)> {
     let explained = context.explained.as_ref() == Some(&case.order.name);
     let Some(candidate) = &case.candidate else {
         let Some(deployed) = &case.deployed else { return Vec::new() };
-        let joins =
-            case.slots.iter().any(|slot| evidence::joins(case, slot) || pin::is_gone(case, slot, context));
-        if evidence::kept(case, &deployed.artifact, context.trust).is_some() && !joins && !explained {
+        let joins = case
+            .slots
+            .iter()
+            .any(|slot| evidence::is_joining(case, slot) || pin::is_gone(case, slot, context));
+        if evidence::find_kept_verdict(case, &deployed.artifact, context.trust).is_some()
+            && !joins
+            && !explained
+        {
             return Vec::new();
         }
-        return evidence::basics(&deployed.artifact, &case.order);
+        return evidence::collect_basic_claims(&deployed.artifact, &case.order);
     };
-    let kept = evidence::kept(case, &candidate.artifact, context.trust).is_some();
+    let kept = evidence::find_kept_verdict(case, &candidate.artifact, context.trust).is_some();
     let hopeless: Vec<GateName> =
         GATES.iter().filter(|gate| (gate.hopeless)(case, context)).map(|gate| gate.name).collect();
     // Only signature and provenance have a kept verdict. What makes a candidate the target and what seals its
@@ -207,7 +244,7 @@ fn claims(case: &Case, context: &Context) -> Vec<(Artifact, Claim)> {
 
 /// Every gate's answer for the candidate, in order; none without a candidate.
 #[must_use]
-pub fn judge(case: &Case, facts: &Facts, context: &Context) -> Vec<Verdict> {
+pub fn judge_gates(case: &Case, facts: &Facts, context: &Context) -> Vec<Verdict> {
     if case.candidate.is_none() {
         return Vec::new();
     }
@@ -221,6 +258,6 @@ pub fn is_target(verdicts: &[Verdict]) -> bool {
 }
 
 /// What is known of one artifact; nothing where nothing was asked.
-pub(crate) fn facts_of<'a>(facts: &'a Facts, artifact: &Artifact) -> Option<&'a ArtifactFacts> {
+pub(crate) fn find_facts<'a>(facts: &'a Facts, artifact: &Artifact) -> Option<&'a ArtifactFacts> {
     facts.artifacts.get(artifact)
 }

@@ -11,12 +11,12 @@ pub mod place;
 pub mod slot;
 pub mod stage;
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use crate::model::approval::Approval;
 use crate::model::id::{Artifact, Digest, EnvironmentName, Namespace, OrderRef, PreparationName};
 use crate::model::kitchen::Kitchen;
 use crate::model::meta::Status;
-use crate::model::order::{ApprovalPolicy, AutoDeploy, Check, Mode, Order, Promotion, Upstream, Window};
+use crate::model::order::{ApprovalPolicy, AutoDeploy, Check, Mode, Order, PromotionSpec, Upstream, Window};
 use crate::model::plan::Candidate;
 use crate::model::preparation::Preparation;
 use crate::model::serving::Serving;
@@ -125,7 +125,7 @@ pub struct Case {
 impl Case {
     /// Whether this digest ran here before (in this Environment), by the Serving's history.
     #[must_use]
-    pub fn ran_before(&self, artifact: &Artifact) -> bool {
+    pub fn has_run_before(&self, artifact: &Artifact) -> bool {
         let here = self.place.as_ref().map(|p| &p.name);
         self.serving.iter().flat_map(|s| &s.status.history).any(|entry| {
             entry.digest == artifact.digest
@@ -135,7 +135,7 @@ impl Case {
 
     /// Whether this digest was healthy here before, by the Serving's history: a claim, for the gates to prove.
     #[must_use]
-    pub fn was_healthy_here(&self, artifact: &Artifact) -> bool {
+    pub fn has_been_healthy(&self, artifact: &Artifact) -> bool {
         let here = self.place.as_ref().map(|p| &p.name);
         self.serving.iter().flat_map(|s| &s.status.history).any(|entry| {
             entry.digest == artifact.digest
@@ -146,7 +146,7 @@ impl Case {
 
     /// Whether what is deployed was promoted in the Environment that the Order names now.
     #[must_use]
-    pub fn at_home(&self) -> bool {
+    pub fn is_at_home(&self) -> bool {
         match (&self.deployed, &self.place) {
             (Some(deployed), Some(place)) => deployed.environment == place.name,
             (Some(_), None) => false,
@@ -165,18 +165,18 @@ impl Case {
 
     /// `Order shop/podinfo`, for messages.
     #[must_use]
-    pub fn what(&self) -> String {
+    pub fn format_order(&self) -> String {
         format!("Order {}", self.order)
     }
 }
 
 /// One Case per Order that was read, that is known to exist, or that has a Serving; sorted.
 #[must_use]
-pub fn cases(world: &World, gitops: &GitOps, argocd_namespace: &str) -> Vec<Case> {
-    let places = place::Places::of(world);
-    let mut preparations = by_order(world);
-    let owned = owned(gitops);
-    let in_git = slot::named(gitops);
+pub fn resolve_cases(world: &World, gitops: &GitOps, argocd_namespace: &str) -> Vec<Case> {
+    let places = place::Places::from_world(world);
+    let mut preparations = group_by_order(world);
+    let owned = collect_owned(gitops);
+    let in_git = slot::collect_named_files(gitops);
     let mut held_orders: BTreeMap<&OrderRef, Vec<&Failure>> = BTreeMap::new();
     let mut everything: Vec<Failure> = Vec::new();
     for problem in world.problems.iter().chain(&gitops.problems) {
@@ -189,8 +189,8 @@ pub fn cases(world: &World, gitops: &GitOps, argocd_namespace: &str) -> Vec<Case
         }
     }
     // What is committed of them must not depend on where they stand.
-    everything.sort_by_cached_key(Failure::sentence);
-    held_orders.values_mut().for_each(|all| all.sort_by_cached_key(|failure| failure.sentence()));
+    everything.sort_by_cached_key(Failure::format_sentence);
+    held_orders.values_mut().for_each(|all| all.sort_by_cached_key(|failure| failure.format_sentence()));
     let all: BTreeSet<&OrderRef> = world
         .orders
         .keys()
@@ -205,7 +205,7 @@ pub fn cases(world: &World, gitops: &GitOps, argocd_namespace: &str) -> Vec<Case
                 order: order.clone(),
                 origin: world.orders.get(order).map(|l| l.origin.clone()),
                 labels: world.orders.get(order).map(|l| l.object.metadata.labels.clone()),
-                presence: presence(
+                presence: judge_presence(
                     order,
                     world,
                     gitops,
@@ -234,15 +234,15 @@ pub fn cases(world: &World, gitops: &GitOps, argocd_namespace: &str) -> Vec<Case
             read_serving(&mut case, gitops);
             if let Some(loaded) = world.orders.get(order) {
                 read_order(&mut case, loaded, &places);
-                candidate::choose(&mut case, loaded, world);
-                slot::fill(&mut case, world, gitops, &in_git, argocd_namespace);
+                candidate::choose_candidate(&mut case, loaded, world);
+                slot::fill_slots(&mut case, world, gitops, &in_git, argocd_namespace);
             }
             read_observed(&mut case, world, argocd_namespace);
             warn_of_stray_serving(&mut case, world);
             case
         })
         .collect();
-    stage::fill(&mut cases);
+    stage::fill_stages(&mut cases);
     give_votes(&mut cases, world);
     cases
 }
@@ -284,7 +284,7 @@ fn give_votes(cases: &mut [Case], world: &World) {
     }
 }
 
-fn by_order(world: &World) -> BTreeMap<OrderRef, BTreeMap<PreparationName, Loaded<Preparation>>> {
+fn group_by_order(world: &World) -> BTreeMap<OrderRef, BTreeMap<PreparationName, Loaded<Preparation>>> {
     let mut all: BTreeMap<OrderRef, BTreeMap<_, _>> = BTreeMap::new();
     for ((namespace, name), loaded) in &world.preparations {
         let order = OrderRef { namespace: namespace.clone(), name: loaded.object.spec.order_name.clone() };
@@ -293,7 +293,7 @@ fn by_order(world: &World) -> BTreeMap<OrderRef, BTreeMap<PreparationName, Loade
     all
 }
 
-fn owned(gitops: &GitOps) -> BTreeMap<OrderRef, BTreeMap<String, ApplicationFile>> {
+fn collect_owned(gitops: &GitOps) -> BTreeMap<OrderRef, BTreeMap<String, ApplicationFile>> {
     let mut all: BTreeMap<OrderRef, BTreeMap<_, _>> = BTreeMap::new();
     for (path, file) in &gitops.applications {
         if let Some(owner) = &file.owner {
@@ -304,7 +304,13 @@ fn owned(gitops: &GitOps) -> BTreeMap<OrderRef, BTreeMap<String, ApplicationFile
 }
 
 /// `deploys`: the repository has Applications of it.
-fn presence(order: &OrderRef, world: &World, gitops: &GitOps, named_broken: bool, deploys: bool) -> Presence {
+fn judge_presence(
+    order: &OrderRef,
+    world: &World,
+    gitops: &GitOps,
+    named_broken: bool,
+    deploys: bool,
+) -> Presence {
     if world.orders.contains_key(order) {
         return Presence::Present;
     }
@@ -355,15 +361,15 @@ fn read_serving(case: &mut Case, gitops: &GitOps) {
     let Some(file) = gitops.servings.get(&case.order) else {
         if !case.owned.is_empty() {
             case.warnings.push(
-                Failure::input(
+                Failure::new_input(
                     "serving-gone",
                     format!(
                         "it has no Serving, but {} Application(s); they are left as they are",
                         case.owned.len()
                     ),
                 )
-                .of(case.what())
-                .hint("bring the Serving back with git revert, or promote again"),
+                .with_object(case.format_order())
+                .with_hint("bring the Serving back with git revert, or promote again"),
             );
         }
         return;
@@ -386,13 +392,13 @@ fn read_serving(case: &mut Case, gitops: &GitOps) {
                 (None, None, None) => None,
                 _ => {
                     case.errors.push(
-                        Failure::input(
+                        Failure::new_input(
                             "serving-incomplete",
                             "status names only a part of what is deployed (observedPreparationName, deployedDigest and deployed belong together)",
                         )
-                        .of(format!("Serving {}", case.order))
-                        .at(crate::error::At::file(file.path.clone()))
-                        .hint("bring the last committed state back with git revert"),
+                        .with_object(format!("Serving {}", case.order))
+                        .with_place(crate::error::At::from_file(file.path.clone()))
+                        .with_hint("bring the last committed state back with git revert"),
                     );
                     None
                 }
@@ -409,38 +415,44 @@ fn read_order(case: &mut Case, loaded: &Loaded<Order>, places: &place::Places) {
         Some(AutoDeploy::Enabled) => Mode::Automatic,
         Some(AutoDeploy::Disabled) | None => Mode::Manual,
     });
-    match places.of_order(order) {
+    match places.find_place(order) {
         Ok(place) => {
             read_demands(case, &promotion, &place, loaded);
             case.place = Some(place);
         }
-        Err(failure) => case.errors.push(failure.of(case.what()).at(loaded.origin.at())),
+        Err(failure) => {
+            case.errors.push(failure.with_object(case.format_order()).with_place(loaded.origin.make_place()))
+        }
     }
     let longest = case.order.name.as_str().len();
     if longest > 63 {
         case.errors.push(
-            Failure::input(
+            Failure::new_input(
                 "label-too-long",
                 format!("its name has {longest} characters; it becomes a label value, which holds 63"),
             )
-            .of(case.what())
-            .at(loaded.origin.at())
-            .field("metadata.name"),
+            .with_object(case.format_order())
+            .with_place(loaded.origin.make_place())
+            .with_field("metadata.name"),
         );
     }
 }
 
-fn read_demands(case: &mut Case, promotion: &Promotion, place: &Place, loaded: &Loaded<Order>) {
+fn read_demands(case: &mut Case, promotion: &PromotionSpec, place: &Place, loaded: &Loaded<Order>) {
     let mut upstream = Vec::new();
     for (list, own) in [(&place.promotion.upstream, false), (&promotion.upstream, true)] {
         for stage in list {
             match OrderRef::parse_in(&stage.order, &case.order.namespace) {
                 Ok(order) => upstream.push((order, stage.clone())),
                 Err(why) => case.errors.push(
-                    Failure::input("bad-upstream", why.to_string())
-                        .of(if own { case.what() } else { format!("Environment {}", place.name) })
-                        .at(loaded.origin.at())
-                        .field("spec.promotion.upstream"),
+                    Failure::new_input("bad-upstream", why.to_string())
+                        .with_object(if own {
+                            case.format_order()
+                        } else {
+                            format!("Environment {}", place.name)
+                        })
+                        .with_place(loaded.origin.make_place())
+                        .with_field("spec.promotion.upstream"),
                 ),
             }
         }
@@ -467,7 +479,7 @@ fn warn_of_stray_serving(case: &mut Case, world: &World) {
     let here = case.serving.as_ref().and_then(|s| s.spec.preparation_name.as_ref());
     if stray.object.spec.preparation_name.as_ref() != here {
         case.warnings.push(
-            Failure::input(
+            Failure::new_input(
                 "stray-serving",
                 format!(
                     "this Serving asks for {}, the one in the GitOps repository for {}; only the latter counts",
@@ -475,8 +487,8 @@ fn warn_of_stray_serving(case: &mut Case, world: &World) {
                     here.map_or("nothing", |n| n.as_str()),
                 ),
             )
-            .of(format!("Serving {}", case.order))
-            .at(stray.origin.at()),
+            .with_object(format!("Serving {}", case.order))
+            .with_place(stray.origin.make_place()),
         );
     }
 }
@@ -486,10 +498,10 @@ fn warn_of_stray_serving(case: &mut Case, world: &World) {
 ///
 /// # Errors
 /// Why it is not Ready, for a message.
-pub fn preparation_ready(loaded: &Loaded<Preparation>) -> Result<(), String> {
+pub fn check_preparation(loaded: &Loaded<Preparation>) -> Result<(), String> {
     use crate::model::meta::Readiness;
-    let from_cluster = place::from_cluster(&loaded.origin);
-    match Status::readiness(loaded.object.status.as_ref(), loaded.object.metadata.generation) {
+    let from_cluster = place::is_from_cluster(&loaded.origin);
+    match Status::judge_readiness(loaded.object.status.as_ref(), loaded.object.metadata.generation) {
         Readiness::Ready => Ok(()),
         Readiness::NoStatus if !from_cluster => Ok(()),
         Readiness::NoStatus | Readiness::NoCondition => Err("it has no Ready condition".into()),
@@ -498,6 +510,11 @@ pub fn preparation_ready(loaded: &Loaded<Preparation>) -> Result<(), String> {
 }
 
 /// A failure of kind Input for an object that was loaded.
-pub(crate) fn input_at<T>(loaded: &Loaded<T>, what: String, code: &'static str, cause: String) -> Failure {
-    Failure::new(Kind::Input, code, cause).of(what).at(loaded.origin.at())
+pub(crate) fn make_input_failure<T>(
+    loaded: &Loaded<T>,
+    what: String,
+    code: &'static str,
+    cause: String,
+) -> Failure {
+    Failure::new(FailureKind::Input, code, cause).with_object(what).with_place(loaded.origin.make_place())
 }

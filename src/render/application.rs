@@ -1,6 +1,6 @@
 //! One Application: from its pin through the template to bytes that are exactly what was decided.
 
-use crate::error::{At, Failure, Kind};
+use crate::error::{At, Failure, FailureKind};
 use crate::model::naming;
 use crate::model::plan::Pin;
 use crate::model::world::ApplicationFile;
@@ -21,9 +21,9 @@ const LABEL: usize = 63;
 ///
 /// # Errors
 /// As [`Template::compile`].
-pub fn template(overridden: Option<&str>) -> Result<Template, Failure> {
+pub fn compile_template(overridden: Option<&str>) -> Result<Template, Failure> {
     match overridden {
-        Some(source) => Template::compile(TEMPLATE, source).map(Template::hashed),
+        Some(source) => Template::compile(TEMPLATE, source).map(Template::with_hash),
         None => Template::compile(TEMPLATE, BUILT_IN),
     }
 }
@@ -46,7 +46,7 @@ pub struct Keep {
 impl Keep {
     /// What this file keeps.
     #[must_use]
-    pub fn of(file: &ApplicationFile) -> Self {
+    pub fn from_file(file: &ApplicationFile) -> Self {
         let Ok(application) = &file.application else { return Self::default() };
         let kept = application.metadata.annotations.get(FINALIZERS).is_some_and(|v| v == KEPT);
         Self { finalizers: kept.then(|| application.metadata.finalizers.clone()) }
@@ -55,7 +55,7 @@ impl Keep {
 
 /// An Application as its file shall be.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rendered {
+pub struct RenderedApplication {
     /// What it says.
     pub value: Value,
     /// The file.
@@ -67,31 +67,36 @@ pub struct Rendered {
 /// # Errors
 /// An Order or namespace name that no label can hold, a template that fails, or one whose output is not
 /// what was decided: with the template's line and the Order.
-pub fn render(template: &Template, pin: &Pin, keep: &Keep) -> Result<Rendered, Failure> {
+pub fn render_application(
+    template: &Template,
+    pin: &Pin,
+    keep: &Keep,
+) -> Result<RenderedApplication, Failure> {
     let what = || format!("Order {}", pin.order);
-    for (label, value) in admit::labels(pin) {
+    for (label, value) in admit::build_labels(pin) {
         if value.len() > LABEL {
             let cause = format!("{value:?} has {} characters; label {label} holds {LABEL}", value.len());
-            return Err(Failure::input("label-too-long", cause)
-                .of(what())
-                .field("metadata.name")
-                .hint("give the Order a shorter name"));
+            return Err(Failure::new_input("label-too-long", cause)
+                .with_object(what())
+                .with_field("metadata.name")
+                .with_hint("give the Order a shorter name"));
         }
     }
-    let context = context::of_application(pin);
-    let mut value = template.render(&context).map_err(|f| context::hinted(f).of(what()))?;
-    admit::application(&value, pin).map_err(|violation| {
-        Failure::input("template-refused", violation.why.clone())
-            .at(template.at(&context, &violation.path))
-            .of(what())
-            .field(violation.field())
+    let context = context::build_application_context(pin);
+    let mut value =
+        template.render_document(&context).map_err(|f| context::hint_variables(f).with_object(what()))?;
+    admit::check_application(&value, pin).map_err(|violation| {
+        Failure::new_input("template-refused", violation.why.clone())
+            .with_place(template.locate_node(&context, &violation.path))
+            .with_object(what())
+            .with_field(violation.format_field())
     })?;
-    mark(&mut value, template, keep);
-    Ok(Rendered { text: file(template.head(), &value), value })
+    add_marks(&mut value, template, keep);
+    Ok(RenderedApplication { text: format_file(template.head(), &value), value })
 }
 
 /// Adds what the product itself remembers in the file.
-fn mark(value: &mut Value, template: &Template, keep: &Keep) {
+fn add_marks(value: &mut Value, template: &Template, keep: &Keep) {
     let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
         if let Some(hash) = template.hash() {
@@ -116,19 +121,21 @@ fn mark(value: &mut Value, template: &Template, keep: &Keep) {
 ///
 /// # Errors
 /// They differ: a fault of ours, and nothing is written.
-pub fn check(text: &str, value: &Value, path: &str) -> Result<(), Failure> {
-    let fault = |cause: String| Failure::new(Kind::Internal, "written-wrong", cause).at(At::file(path));
-    match parse::one(text) {
+pub fn check_text(text: &str, value: &Value, path: &str) -> Result<(), Failure> {
+    let fault = |cause: String| {
+        Failure::new(FailureKind::Internal, "written-wrong", cause).with_place(At::from_file(path))
+    };
+    match parse::parse_one(text) {
         Ok(read) if &read.to_json() == value => Ok(()),
         Ok(_) => Err(fault("what would be written reads back as something else".into())),
         Err(error) => Err(fault(format!("what would be written does not read back: {error}"))),
     }
 }
 
-fn file(head: &str, value: &Value) -> String {
+fn format_file(head: &str, value: &Value) -> String {
     let mut text = String::with_capacity(head.len() + 1024);
     text.push_str(head);
-    text.push_str(&emit::document(value));
+    text.push_str(&emit::format_document(value));
     text
 }
 
@@ -137,10 +144,10 @@ fn file(head: &str, value: &Value) -> String {
 ///
 /// # Errors
 /// The file does not read as one document.
-pub fn detached(text: &str, path: &str) -> Result<String, Failure> {
-    let mut value = parse::one(text).map_err(|e| Failure::from_yaml(&e, path))?.to_json();
+pub fn detach_application(text: &str, path: &str) -> Result<String, Failure> {
+    let mut value = parse::parse_one(text).map_err(|e| Failure::from_yaml(&e, path))?.to_json();
     let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) else {
-        return Err(Failure::input("wrong-type", "it has no metadata").at(At::file(path)));
+        return Err(Failure::new_input("wrong-type", "it has no metadata").with_place(At::from_file(path)));
     };
     let before = metadata.clone();
     if let Some(Value::Array(list)) = metadata.get_mut("finalizers") {
@@ -157,8 +164,8 @@ pub fn detached(text: &str, path: &str) -> Result<String, Failure> {
         return Ok(text.to_owned());
     }
     let head: String = text.split_inclusive('\n').take_while(|l| l.starts_with('#')).collect();
-    let text = file(&head, &value);
-    check(&text, &value, path)?;
+    let text = format_file(&head, &value);
+    check_text(&text, &value, path)?;
     Ok(text)
 }
 
@@ -167,37 +174,37 @@ pub fn detached(text: &str, path: &str) -> Result<String, Failure> {
 ///
 /// # Errors
 /// The rendering fails.
-pub fn takeover(
+pub fn take_over_application(
     template: &Template,
     text: &str,
     path: &str,
     pin: &Pin,
 ) -> Result<Result<String, Vec<String>>, Failure> {
-    let read = match layout::read(text) {
+    let read = match layout::parse_layout(text) {
         Ok(read) => read,
         Err(refused) => return Ok(Err(vec![format!("line {} ({})", refused.line, refused.why)])),
     };
-    let found = read.root.value();
+    let found = read.root.to_value();
     let finalizers = match found.pointer("/metadata/finalizers") {
         None => Vec::new(),
         Some(list) => {
             list.as_array().into_iter().flatten().filter_map(Value::as_str).map(ToOwned::to_owned).collect()
         }
     };
-    let rendered = render(template, pin, &Keep { finalizers: Some(finalizers) })?;
+    let rendered = render_application(template, pin, &Keep { finalizers: Some(finalizers) })?;
     let mut lost: Vec<String> =
         read.comments.iter().map(|line| format!("the comment in line {line}")).collect();
-    losses(&found, &rendered.value, &mut Vec::new(), &mut lost);
+    collect_losses(&found, &rendered.value, &mut Vec::new(), &mut lost);
     if !lost.is_empty() {
         return Ok(Err(lost));
     }
-    check(&rendered.text, &rendered.value, path)?;
+    check_text(&rendered.text, &rendered.value, path)?;
     Ok(Ok(rendered.text))
 }
 
 /// Says what taking an Application over would lose, and what to do.
 #[must_use]
-pub fn loses(fields: &[String]) -> String {
+pub fn describe_losses(fields: &[String]) -> String {
     format!(
         "taking it over would lose {}; remove that from the file, or put it into {TEMPLATE}",
         fields.join(", ")
@@ -207,12 +214,12 @@ pub fn loses(fields: &[String]) -> String {
 /// What is deployed is ours to say; everything else that a person put there must come out of the rendering.
 const PINNED: [&str; 3] = ["spec.source.repoURL", "spec.source.targetRevision", "spec.source.path"];
 
-fn losses(found: &Value, rendered: &Value, path: &mut Vec<String>, lost: &mut Vec<String>) {
+fn collect_losses(found: &Value, rendered: &Value, path: &mut Vec<String>, lost: &mut Vec<String>) {
     match (found, rendered) {
         (Value::Object(a), Value::Object(b)) => {
             for (key, value) in a {
                 path.push(key.clone());
-                losses(value, b.get(key).unwrap_or(&Value::Null), path, lost);
+                collect_losses(value, b.get(key).unwrap_or(&Value::Null), path, lost);
                 path.pop();
             }
         }
@@ -220,13 +227,13 @@ fn losses(found: &Value, rendered: &Value, path: &mut Vec<String>, lost: &mut Ve
         (Value::Array(a), Value::Array(b)) => {
             for (i, item) in a.iter().enumerate().filter(|(_, item)| !b.contains(item)) {
                 path.push(i.to_string());
-                lost.push(format!("{}: {item}", admit::field(path)));
+                lost.push(format!("{}: {item}", admit::format_path(path)));
                 path.pop();
             }
         }
         (found, rendered) if found == rendered => {}
         (found, _) => {
-            let field = admit::field(path);
+            let field = admit::format_path(path);
             if !PINNED.contains(&field.as_str()) {
                 lost.push(format!("{field}: {found}"));
             }

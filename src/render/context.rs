@@ -32,30 +32,30 @@ pub const VARIABLES: [(&str, &[&str]); 7] = [
 
 /// A failure that a variable does not exist, with the nearest that does, or all there are.
 #[must_use]
-pub fn hinted(failure: Failure) -> Failure {
+pub fn hint_variables(failure: Failure) -> Failure {
     let Some(name) = failure.field.clone().filter(|_| failure.code == UNDEFINED) else { return failure };
     let (variable, member) = name.split_once('.').unwrap_or((&name, ""));
     let roots: Vec<&str> = VARIABLES.iter().map(|(root, _)| *root).collect();
     let Some((_, members)) = VARIABLES.iter().find(|(root, _)| *root == variable) else {
-        return match spelling::nearest(variable, &roots) {
-            Some(near) => failure.hint(format!("did you mean {near}?")),
-            None => failure.hint(format!("a template sees {}", roots.join(", "))),
+        return match spelling::find_nearest(variable, &roots) {
+            Some(near) => failure.with_hint(format!("did you mean {near}?")),
+            None => failure.with_hint(format!("a template sees {}", roots.join(", "))),
         };
     };
-    match spelling::nearest(member, members) {
-        Some(near) => failure.hint(format!("did you mean {variable}.{near}?")),
-        None => failure.hint(format!("{variable} has {}", members.join(", "))),
+    match spelling::find_nearest(member, members) {
+        Some(near) => failure.with_hint(format!("did you mean {variable}.{near}?")),
+        None => failure.with_hint(format!("{variable} has {}", members.join(", "))),
     }
 }
 
 /// What `templates/application.yaml` sees: pinned values only.
 #[must_use]
-pub fn of_application(pin: &Pin) -> Value {
+pub fn build_application_context(pin: &Pin) -> Value {
     let artifact = &pin.artifact;
-    let (digest, repo_url) = (artifact.digest.to_string(), artifact.repository.url());
+    let (digest, repo_url) = (artifact.digest.to_string(), artifact.repository.format_url());
     context! {
-        order => order(&pin.order),
-        preparation => preparation(Some(pin.preparation.as_str()), Some(artifact), Some(&pin.target_namespace)),
+        order => build_order(&pin.order),
+        preparation => build_preparation(Some(pin.preparation.as_str()), Some(artifact), Some(&pin.target_namespace)),
         serving => context! {
             namespace => pin.order.namespace.as_str(),
             name => pin.order.name.as_str(),
@@ -80,7 +80,7 @@ pub fn of_application(pin: &Pin) -> Value {
 
 /// What `templates/serving.yaml` sees: a Serving is written from it once.
 #[must_use]
-pub fn of_serving(
+pub fn build_serving_context(
     order_ref: &OrderRef,
     state: &ServingState,
     environment: Option<&EnvironmentName>,
@@ -88,8 +88,8 @@ pub fn of_serving(
 ) -> Value {
     let name = state.preparation_name.as_ref().map(|n| n.as_str());
     context! {
-        order => order(order_ref),
-        preparation => preparation(name, None, None),
+        order => build_order(order_ref),
+        preparation => build_preparation(name, None, None),
         serving => context! {
             namespace => order_ref.namespace.as_str(),
             name => order_ref.name.as_str(),
@@ -104,16 +104,16 @@ pub fn of_serving(
     }
 }
 
-fn order(order: &OrderRef) -> Value {
+fn build_order(order: &OrderRef) -> Value {
     context! { namespace => order.namespace.as_str(), name => order.name.as_str() }
 }
 
-fn preparation(name: Option<&str>, artifact: Option<&Artifact>, target: Option<&Namespace>) -> Value {
+fn build_preparation(name: Option<&str>, artifact: Option<&Artifact>, target: Option<&Namespace>) -> Value {
     context! {
         name => name,
         digest => artifact.map(|a| a.digest.to_string()),
         repository => artifact.map(|a| a.repository.to_string()),
-        ociRef => artifact.map(Artifact::oci_ref),
+        ociRef => artifact.map(Artifact::format_oci_ref),
         targetNamespace => target.map(Namespace::as_str),
     }
 }
@@ -135,7 +135,7 @@ mod tests {
             created: Time::from_unix(0),
             status: ServingStatus::default(),
         };
-        let seen = of_serving(&order, &state, None, "argocd");
+        let seen = build_serving_context(&order, &state, None, "argocd");
         let documented: Vec<String> = VARIABLES
             .iter()
             .flat_map(|(root, members)| members.iter().map(move |m| format!("{root}.{m}")))
@@ -159,7 +159,8 @@ mod tests {
 
     #[test]
     fn a_misspelt_variable_is_shown_the_nearest() {
-        let hint = |name: &str| hinted(Failure::input(UNDEFINED, "x").field(name)).hints.join("");
+        let hint =
+            |name: &str| hint_variables(Failure::new_input(UNDEFINED, "x").with_field(name)).hints.join("");
         assert_eq!(hint("order.nmae"), "did you mean order.name?");
         assert_eq!(hint("oder.name"), "did you mean order?");
         assert_eq!(hint("cluster.zone"), "cluster has name, server");

@@ -15,7 +15,7 @@ const PINNED: &str = "Pinned";
 
 /// What becomes of one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Outcome {
+pub struct FileOutcome {
     /// Its new text; `None` where it is as it must be.
     pub write: Option<String>,
     /// What it was generated as, where someone edited or removed it by hand since.
@@ -27,37 +27,41 @@ pub struct Outcome {
 ///
 /// # Errors
 /// The rendering fails, or the file belongs to somebody else and is not (or cannot be) given to this Order.
-pub fn pinned(
+pub fn render_pinned(
     template: &Template,
     pin: &Pin,
     path: &str,
     existing: Option<&ApplicationFile>,
     status: Option<&ServingStatus>,
-) -> Result<Outcome, Failure> {
-    let before = status.and_then(|s| recorded(pin, s));
+) -> Result<FileOutcome, Failure> {
+    let before = status.and_then(|s| find_recorded_pin(pin, s));
     let Some(file) = existing else {
-        let rendered =
-            application::render(template, pin, &Keep { finalizers: pin.found_finalizers.clone() })?;
-        application::check(&rendered.text, &rendered.value, path)?;
+        let rendered = application::render_application(
+            template,
+            pin,
+            &Keep { finalizers: pin.found_finalizers.clone() },
+        )?;
+        application::check_text(&rendered.text, &rendered.value, path)?;
         // Recorded as deployed with exactly these values, and not there: someone removed it.
         let edited = before.is_some_and(|old| &old == pin).then(|| rendered.text.clone());
-        return Ok(Outcome { write: Some(rendered.text), edited });
+        return Ok(FileOutcome { write: Some(rendered.text), edited });
     };
     if file.owner.as_ref() != Some(&pin.order) {
-        return take_over(template, pin, path, file).map(|text| Outcome { write: Some(text), edited: None });
+        return take_over_file(template, pin, path, file)
+            .map(|text| FileOutcome { write: Some(text), edited: None });
     }
-    let keep = Keep::of(file);
-    let rendered = application::render(template, pin, &keep)?;
+    let keep = Keep::from_file(file);
+    let rendered = application::render_application(template, pin, &keep)?;
     if rendered.text == *file.text {
-        return Ok(Outcome { write: None, edited: None });
+        return Ok(FileOutcome { write: None, edited: None });
     }
-    application::check(&rendered.text, &rendered.value, path)?;
-    let edited = edited(template, pin, file, &keep, before, &rendered.text)?;
-    Ok(Outcome { write: Some(rendered.text), edited })
+    application::check_text(&rendered.text, &rendered.value, path)?;
+    let edited = find_generated(template, pin, file, &keep, before, &rendered.text)?;
+    Ok(FileOutcome { write: Some(rendered.text), edited })
 }
 
 /// The pin that the Serving's status records for this Application, as far as it does; the rest is as today.
-fn recorded(pin: &Pin, status: &ServingStatus) -> Option<Pin> {
+fn find_recorded_pin(pin: &Pin, status: &ServingStatus) -> Option<Pin> {
     let cluster = status.clusters.iter().find(|c| c.application == pin.name && c.reason == PINNED)?;
     let deployed = status.deployed.as_ref()?;
     Some(Pin {
@@ -74,7 +78,7 @@ fn recorded(pin: &Pin, status: &ServingStatus) -> Option<Pin> {
 /// what the recorded pin renders to either, through the template that it was rendered from. Project and
 /// finalizer are the Environment's and may have changed there. A file that does not parse is compared with
 /// `rendered`, what it is now to be.
-fn edited(
+fn find_generated(
     template: &Template,
     pin: &Pin,
     file: &ApplicationFile,
@@ -96,23 +100,31 @@ fn edited(
     old.project.clone_from(&found.spec.project);
     let cascades = found.metadata.finalizers.iter().any(|f| f == FINALIZER);
     old.on_delete = if cascades { OnDelete::Cascade } else { OnDelete::Orphan };
-    let generated = application::render(template, &old, keep)?.text;
+    let generated = application::render_application(template, &old, keep)?.text;
     Ok((generated != *file.text).then_some(generated))
 }
 
 /// # Errors
 /// The Application is not given to this Order, or something that a person put there would be lost.
-fn take_over(template: &Template, pin: &Pin, path: &str, file: &ApplicationFile) -> Result<String, Failure> {
+fn take_over_file(
+    template: &Template,
+    pin: &Pin,
+    path: &str,
+    file: &ApplicationFile,
+) -> Result<String, Failure> {
     let refused = |code, cause: String| {
-        Failure::input(code, cause).at(At::file(path)).of(format!("Order {}", pin.order))
+        Failure::new_input(code, cause)
+            .with_place(At::from_file(path))
+            .with_object(format!("Order {}", pin.order))
     };
     let order = pin.order.to_string();
     let opened =
         file.application.as_ref().is_ok_and(|a| a.metadata.annotations.get(ALLOWED_ORDER) == Some(&order));
     if !opened {
         return Err(refused("foreign-application", "an Application that is not ours stands here".into())
-            .hint(format!("to give it to this Order, annotate it with {ALLOWED_ORDER}: {order}")));
+            .with_hint(format!("to give it to this Order, annotate it with {ALLOWED_ORDER}: {order}")));
     }
-    application::takeover(template, &file.text, path, pin)?
-        .map_err(|fields| refused("takeover", format!("it is opted in, but {}", application::loses(&fields))))
+    application::take_over_application(template, &file.text, path, pin)?.map_err(|fields| {
+        refused("takeover", format!("it is opted in, but {}", application::describe_losses(&fields)))
+    })
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 /// The object.
 #[must_use]
-pub fn object(prepared: &Prepared) -> Value {
+pub fn build_object(prepared: &Prepared) -> Value {
     let mut metadata = Map::new();
     metadata.insert("name".into(), json!(prepared.name));
     metadata.insert("namespace".into(), json!(prepared.order.namespace));
@@ -35,7 +35,10 @@ pub fn object(prepared: &Prepared) -> Value {
     add("renderer", prepared.renderer.as_ref().map(|renderer| json!(renderer)));
     add("configHash", prepared.config_hash.map(|hash| json!(hash)));
     let artifact = &prepared.artifact;
-    add("artifact", Some(json!({"ociRef": artifact.oci_ref(), "digest": artifact.digest, "signed": true})));
+    add(
+        "artifact",
+        Some(json!({"ociRef": artifact.format_oci_ref(), "digest": artifact.digest, "signed": true})),
+    );
     add("parentDigest", prepared.parent.map(|digest| json!(digest)));
     add("commitMessage", prepared.commit_message.as_ref().map(|message| json!(message)));
     let git =
@@ -48,6 +51,6 @@ pub fn object(prepared: &Prepared) -> Value {
 
 /// The same as a file's text.
 #[must_use]
-pub fn text(prepared: &Prepared) -> String {
-    emit::document(&object(prepared))
+pub fn format_preparation(prepared: &Prepared) -> String {
+    emit::format_document(&build_object(prepared))
 }

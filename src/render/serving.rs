@@ -3,13 +3,13 @@
 //! What stands before `status:` belongs to people and stays byte for byte, but for the two values that the
 //! verbs change. Inside `status:`, members and history entries that did not change keep their text.
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use crate::model::id::{EnvironmentName, OrderRef, PreparationName};
 use crate::model::naming;
 use crate::model::plan::ServingState;
 use crate::model::serving::{Requested, ServingStatus};
 use crate::model::world::ServingFile;
-use crate::render::edit::{self, Edit};
+use crate::render::edit::{self, TextEdit};
 use crate::render::{context, status, template::Template};
 use kube_yaml::emit;
 use serde_json::{Map, Value};
@@ -23,7 +23,7 @@ pub const BUILT_IN: &str = include_str!("../../templates/serving.yaml");
 ///
 /// # Errors
 /// As [`Template::compile`].
-pub fn template(overridden: Option<&str>) -> Result<Template, Failure> {
+pub fn compile_template(overridden: Option<&str>) -> Result<Template, Failure> {
     Template::compile(TEMPLATE, overridden.unwrap_or(BUILT_IN))
 }
 
@@ -31,7 +31,7 @@ pub fn template(overridden: Option<&str>) -> Result<Template, Failure> {
 ///
 /// # Errors
 /// The template fails, or gives something else than this Serving: with its line and the Order.
-pub fn create(
+pub fn create_serving(
     template: &Template,
     order: &OrderRef,
     state: &ServingState,
@@ -40,29 +40,31 @@ pub fn create(
     requested: Option<&Requested>,
 ) -> Result<String, Failure> {
     let what = format!("Order {order}");
-    let context = context::of_serving(order, state, environment, argocd_namespace);
-    let mut value = template.render(&context).map_err(|f| context::hinted(f).of(what.clone()))?;
-    admit(&value, order, state).map_err(|(path, why)| {
-        Failure::input("template-refused", why)
-            .at(template.at(&context, &path))
-            .of(what.clone())
-            .field(path.join("."))
+    let context = context::build_serving_context(order, state, environment, argocd_namespace);
+    let mut value = template
+        .render_document(&context)
+        .map_err(|f| context::hint_variables(f).with_object(what.clone()))?;
+    check_serving(&value, order, state).map_err(|(path, why)| {
+        Failure::new_input("template-refused", why)
+            .with_place(template.locate_node(&context, &path))
+            .with_object(what.clone())
+            .with_field(path.join("."))
     })?;
     if let (Some(requested), Some(spec)) = (requested, value.get_mut("spec").and_then(Value::as_object_mut)) {
-        spec.insert("requested".into(), typed(requested)?);
+        spec.insert("requested".into(), convert_value(requested)?);
     }
-    let status = typed(&state.status)?;
+    let status = convert_value(&state.status)?;
     if let (Some(root), false) = (value.as_object_mut(), state.status == ServingStatus::default()) {
         root.insert("status".into(), status);
     }
-    let text = format!("{}{}", template.head(), emit::document(&value));
-    edit::check(&text, &value, &naming::serving_path(order))?;
+    let text = format!("{}{}", template.head(), emit::format_document(&value));
+    edit::check_text(&text, &value, &naming::build_serving_path(order))?;
     Ok(text)
 }
 
 /// What a new Serving may be: ours, with labels and annotations that the template adds.
-fn admit(value: &Value, order: &OrderRef, state: &ServingState) -> Result<(), (Vec<String>, String)> {
-    let preparation = text_of(state.preparation_name.as_ref());
+fn check_serving(value: &Value, order: &OrderRef, state: &ServingState) -> Result<(), (Vec<String>, String)> {
+    let preparation = format_intent(state.preparation_name.as_ref());
     let wanted = [
         ("/apiVersion", naming::API_VERSION),
         ("/kind", "Serving"),
@@ -110,18 +112,22 @@ fn admit(value: &Value, order: &OrderRef, state: &ServingState) -> Result<(), (V
 ///
 /// # Errors
 /// The file is broken, or written so that it cannot be edited in place; it names the line. Nothing is to be written then.
-pub fn update(file: &ServingFile, state: &ServingState) -> Result<String, Failure> {
+pub fn update_serving(file: &ServingFile, state: &ServingState) -> Result<String, Failure> {
     let serving = file.serving.as_ref().map_err(Clone::clone)?;
     if serving.status == state.status && serving.spec.preparation_name == state.preparation_name {
         return Ok(file.text.to_string());
     }
-    let edit = Edit::of(&file.text, &file.path)?;
-    let status = status::merge(&edit.raw_status(), &typed(&serving.status)?, &typed(&state.status)?);
-    edit.preparation(text_of(state.preparation_name.as_ref()))?.status(status).finish()
+    let edit = TextEdit::parse(&file.text, &file.path)?;
+    let status = status::merge_status(
+        &edit.raw_status(),
+        &convert_value(&serving.status)?,
+        &convert_value(&state.status)?,
+    );
+    edit.with_preparation(format_intent(state.preparation_name.as_ref()))?.with_status(status).apply_edits()
 }
 
 /// `""` asks for nothing.
-fn text_of(preparation: Option<&PreparationName>) -> &str {
+fn format_intent(preparation: Option<&PreparationName>) -> &str {
     preparation.map_or("", |name| name.as_str())
 }
 
@@ -135,9 +141,12 @@ pub fn edit_intent(
     preparation: Option<&PreparationName>,
     requested: &Requested,
 ) -> Result<String, Failure> {
-    Edit::of(text, path)?.preparation(text_of(preparation))?.requested(typed(requested)?)?.finish()
+    TextEdit::parse(text, path)?
+        .with_preparation(format_intent(preparation))?
+        .with_requested(convert_value(requested)?)?
+        .apply_edits()
 }
 
-fn typed(value: &impl serde::Serialize) -> Result<Value, Failure> {
-    serde_json::to_value(value).map_err(|e| Failure::new(Kind::Internal, "serving", e.to_string()))
+fn convert_value(value: &impl serde::Serialize) -> Result<Value, Failure> {
+    serde_json::to_value(value).map_err(|e| Failure::new(FailureKind::Internal, "serving", e.to_string()))
 }

@@ -12,12 +12,12 @@ const IDENTITY: [&str; 5] = ["type", "name", "preparationName", "digest", "promo
 /// is not ours and stays; list items are recognised by being equal, then by the members that say what they are about
 /// (`IDENTITY`).
 #[must_use]
-pub fn merge(raw: &Value, old: &Value, new: &Value) -> Value {
+pub fn merge_status(raw: &Value, old: &Value, new: &Value) -> Value {
     if old == new {
         return raw.clone();
     }
     match (raw, old, new) {
-        (Value::Object(r), Value::Object(o), Value::Object(n)) if same(old, new) => {
+        (Value::Object(r), Value::Object(o), Value::Object(n)) if is_same_thing(old, new) => {
             Value::Object(merge_maps(r, o, n))
         }
         (Value::Array(r), Value::Array(o), Value::Array(n)) if r.len() == o.len() => {
@@ -36,7 +36,7 @@ fn merge_maps(
     let mut merged: Vec<(&String, Value)> = Vec::with_capacity(raw.len() + 1);
     for (key, value) in raw {
         match (old.get(key), new.get(key)) {
-            (Some(old), Some(new)) => merged.push((key, merge(value, old, new))),
+            (Some(old), Some(new)) => merged.push((key, merge_status(value, old, new))),
             (None, Some(new)) => merged.push((key, new.clone())),
             (Some(_), None) => {}
             (None, None) => merged.push((key, value.clone())),
@@ -63,8 +63,8 @@ fn merge_lists(raw: &[Value], old: &[Value], new: &[Value]) -> Vec<Value> {
     let equal: Vec<Option<usize>> = new.iter().map(|item| take(&|o| o == item)).collect();
     let items = new.iter().zip(equal).map(|(item, equal)| match equal {
         Some(i) => raw[i].clone(),
-        None => match take(&|o| o.is_object() && same(o, item)) {
-            Some(i) => merge(&raw[i], &old[i], item),
+        None => match take(&|o| o.is_object() && is_same_thing(o, item)) {
+            Some(i) => merge_status(&raw[i], &old[i], item),
             None => item.clone(),
         },
     });
@@ -73,7 +73,7 @@ fn merge_lists(raw: &[Value], old: &[Value], new: &[Value]) -> Vec<Value> {
 
 /// Whether two mappings are about the same thing.
 #[must_use]
-pub fn same(a: &Value, b: &Value) -> bool {
+pub fn is_same_thing(a: &Value, b: &Value) -> bool {
     IDENTITY.iter().all(|key| a.get(key) == b.get(key))
 }
 
@@ -112,7 +112,7 @@ mod tests {
             "queued": {"preparationName": "d"},
         });
         assert_eq!(
-            merge(&raw, &old, &new).to_string(),
+            merge_status(&raw, &old, &new).to_string(),
             json!({
                 "targetSince": "t",
                 "later": {"x": 1},
@@ -126,6 +126,6 @@ mod tests {
             })
             .to_string()
         );
-        assert_eq!(merge(&raw, &old, &old), raw);
+        assert_eq!(merge_status(&raw, &old, &old), raw);
     }
 }

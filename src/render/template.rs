@@ -20,7 +20,7 @@ use minijinja::syntax::SyntaxConfig;
 use minijinja::value::ValueKind;
 use minijinja::{AutoEscape, Environment, ErrorKind, Output, OutputSpan, State, UndefinedBehavior, Value};
 use serde_json::Value as Json;
-use shape::Shape;
+use shape::OutputShape;
 use std::collections::HashMap;
 use std::fmt::Write as _;
 use std::sync::{Arc, Mutex};
@@ -45,7 +45,7 @@ pub struct Template {
     /// The first 12 hex digits of the source's SHA-256, where asked for.
     hash: Option<String>,
     /// Parsed output by its text with tokens: the same for all renderings that differ in values alone.
-    shapes: Mutex<HashMap<String, Arc<Shape>>>,
+    shapes: Mutex<HashMap<String, Arc<OutputShape>>>,
 }
 
 /// The values that were printed, in order; kept in minijinja's state.
@@ -63,11 +63,14 @@ impl Template {
     pub fn compile(file: &str, source: &str) -> Result<Self, Failure> {
         let source = source.strip_prefix('\u{feff}').unwrap_or(source);
         if source.len() > BYTES {
-            return Err(Failure::input("template", "the template is longer than 1 MiB").at(At::file(file)));
+            return Err(Failure::new_input("template", "the template is longer than 1 MiB")
+                .with_place(At::from_file(file)));
         }
         if let Some(line) = source.lines().position(|l| l.contains(shape::is_reserved)) {
             let why = "the template holds a private-use character between U+E000 and U+E019";
-            return Err(Failure::input("template", why).at(line_at(file, line_number(line + 1))));
+            return Err(
+                Failure::new_input("template", why).with_place(make_line_place(file, convert_line(line + 1)))
+            );
         }
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
@@ -81,7 +84,7 @@ impl Template {
                 .lstrip_blocks(true)
                 .keep_trailing_newline(true)
                 .build()
-                .map_err(|e| Failure::new(crate::error::Kind::Internal, "template", e.to_string()))?,
+                .map_err(|e| Failure::new(crate::error::FailureKind::Internal, "template", e.to_string()))?,
         );
         // What a macro or `{% set %}` block captured is template text with tokens in it ("safe"); everything
         // else is a value. No filter may declare a value to be template text.
@@ -93,7 +96,7 @@ impl Template {
         environment.set_formatter(put_aside);
         environment
             .add_template_owned(file.to_owned(), source.to_owned())
-            .map_err(|e| jinja_failure(file, &e))?;
+            .map_err(|e| make_jinja_failure(file, &e))?;
         let head =
             source.lines().take_while(|l| l.starts_with('#') && !l.contains("{{") && !l.contains("{%"));
         let head = head.fold(String::new(), |text, line| text + line.trim_end() + "\n");
@@ -102,9 +105,11 @@ impl Template {
 
     /// The same template, remembering a hash of its source.
     #[must_use]
-    pub fn hashed(mut self) -> Self {
-        let source =
-            self.environment.get_template(&self.file).map(|t| Digest::of(t.source().as_bytes()).short());
+    pub fn with_hash(mut self) -> Self {
+        let source = self
+            .environment
+            .get_template(&self.file)
+            .map(|t| Digest::hash_bytes(t.source().as_bytes()).format_short());
         self.hash = source.ok();
         self
     }
@@ -132,51 +137,53 @@ impl Template {
     /// # Errors
     /// A variable that does not exist, a null that is printed, too much work, output that is no plain YAML
     /// document, a key that comes out twice: each with the template's line.
-    pub fn render(&self, context: &Value) -> Result<Json, Failure> {
+    pub fn render_document(&self, context: &Value) -> Result<Json, Failure> {
         let template = self.environment.get_template(&self.file);
         let rendered = template.and_then(|t| t.render_captured(context.clone()));
-        let mut rendered = rendered.map_err(|e| self.failure(&e))?;
+        let mut rendered = rendered.map_err(|e| self.make_failure(&e))?;
         let text = rendered.output();
         if text.len() > BYTES {
-            return Err(Failure::input("template", "the rendered text is longer than 1 MiB")
-                .at(At::file(self.file.clone())));
+            return Err(Failure::new_input("template", "the rendered text is longer than 1 MiB")
+                .with_place(At::from_file(self.file.clone())));
         }
-        let shape = self.shape(text, context)?;
-        let printed = rendered.with_state_mut(|state| std::mem::take(printed(state)));
-        shape.fill(&printed.values).map_err(|key| {
-            Failure::input("template", format!("the key {key:?} comes out twice in one mapping"))
-                .at(At::file(self.file.clone()))
+        let shape = self.find_shape(text, context)?;
+        let printed = rendered.with_state_mut(|state| std::mem::take(get_printed(state)));
+        shape.fill_values(&printed.values).map_err(|key| {
+            Failure::new_input("template", format!("the key {key:?} comes out twice in one mapping"))
+                .with_place(At::from_file(self.file.clone()))
         })
     }
 
     /// The template's line that gave the node on `path` of the output, as near as it can be told.
     #[must_use]
-    pub fn at(&self, context: &Value, path: &[String]) -> At {
+    pub fn locate_node(&self, context: &Value, path: &[String]) -> At {
         let template = self.environment.get_template(&self.file);
         let Ok((text, spans)) = template.and_then(|t| t.render_with_spans(context.clone())) else {
-            return At::file(self.file.clone());
+            return At::from_file(self.file.clone());
         };
-        match parse::one(&text) {
-            Ok(root) => self.source_at(&text, &spans, line_of(&root, path)),
-            Err(_) => At::file(self.file.clone()),
+        match parse::parse_one(&text) {
+            Ok(root) => self.locate_source(&text, &spans, find_line(&root, path)),
+            Err(_) => At::from_file(self.file.clone()),
         }
     }
 
-    fn shape(&self, text: &str, context: &Value) -> Result<Arc<Shape>, Failure> {
-        if let Some(shape) = lock(&self.shapes).get(text) {
+    fn find_shape(&self, text: &str, context: &Value) -> Result<Arc<OutputShape>, Failure> {
+        if let Some(shape) = lock_mutex(&self.shapes).get(text) {
             return Ok(Arc::clone(shape));
         }
-        let shape = parse::one(text).and_then(|root| Shape::of(&root)).map_err(|error| {
-            let template = self.environment.get_template(&self.file);
-            let spans = template.and_then(|t| t.render_with_spans(context.clone()));
-            let at = match spans {
-                Ok((text, spans)) => self.source_at(&text, &spans, error.at.line),
-                Err(_) => At::file(self.file.clone()),
-            };
-            Failure::input("template", format!("its output does not read: {}", error.cause)).at(at)
-        })?;
+        let shape =
+            parse::parse_one(text).and_then(|root| OutputShape::from_node(&root)).map_err(|error| {
+                let template = self.environment.get_template(&self.file);
+                let spans = template.and_then(|t| t.render_with_spans(context.clone()));
+                let at = match spans {
+                    Ok((text, spans)) => self.locate_source(&text, &spans, error.at.line),
+                    Err(_) => At::from_file(self.file.clone()),
+                };
+                Failure::new_input("template", format!("its output does not read: {}", error.cause))
+                    .with_place(at)
+            })?;
         let shape = Arc::new(shape);
-        let mut shapes = lock(&self.shapes);
+        let mut shapes = lock_mutex(&self.shapes);
         if shapes.len() < SHAPES {
             shapes.insert(text.to_owned(), Arc::clone(&shape));
         }
@@ -184,11 +191,11 @@ impl Template {
     }
 
     /// The place in the template that wrote `line` of the output: its first piece that is no indentation.
-    fn source_at(&self, text: &str, spans: &[OutputSpan], line: u32) -> At {
+    fn locate_source(&self, text: &str, spans: &[OutputSpan], line: u32) -> At {
         let mut start = 0;
         let mut shown = "";
         for (number, content) in text.split_inclusive('\n').enumerate() {
-            if line_number(number + 1) == line {
+            if convert_line(number + 1) == line {
                 shown = content;
                 break;
             }
@@ -196,18 +203,18 @@ impl Template {
         }
         let offset = start + (shown.len() - shown.trim_start().len());
         let Some(span) = spans.iter().find(|s| s.output_range().contains(&offset)) else {
-            return At::file(self.file.clone());
+            return At::from_file(self.file.clone());
         };
         let into = &text[span.output_range().start..offset];
         let lines_in = match span.kind() {
             minijinja::OutputSpanKind::Raw => into.matches('\n').count(),
             _ => 0,
         };
-        line_at(&self.file, line_number(span.line() + lines_in))
+        make_line_place(&self.file, convert_line(span.line() + lines_in))
     }
 
-    fn failure(&self, error: &minijinja::Error) -> Failure {
-        jinja_failure(&self.file, error)
+    fn make_failure(&self, error: &minijinja::Error) -> Failure {
+        make_jinja_failure(&self.file, error)
     }
 }
 
@@ -217,19 +224,19 @@ impl std::fmt::Debug for Template {
     }
 }
 
-fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
-fn line_number(line: usize) -> u32 {
+fn convert_line(line: usize) -> u32 {
     u32::try_from(line).unwrap_or(u32::MAX)
 }
 
-fn line_at(file: &str, line: u32) -> At {
+fn make_line_place(file: &str, line: u32) -> At {
     At { file: file.to_owned(), line: Some(line), column: None }
 }
 
-fn printed<'a>(state: &'a mut State) -> &'a mut Printed {
+fn get_printed<'a>(state: &'a mut State) -> &'a mut Printed {
     state.get_or_insert_extension_with(Printed::default)
 }
 
@@ -254,22 +261,22 @@ fn put_aside(out: &mut Output, state: &mut State, value: &Value) -> Result<(), m
     if text.contains(shape::OPEN) {
         return wrong("the value holds U+E000; a filter cannot change what a macro or a set block captured");
     }
-    let printed = printed(state);
+    let printed = get_printed(state);
     printed.bytes += text.len();
     if printed.bytes > BYTES {
         return wrong("the printed values are longer than 1 MiB");
     }
     let number = printed.values.len();
     printed.values.push(json);
-    Ok(out.write_str(&shape::token(number))?)
+    Ok(out.write_str(&shape::format_token(number))?)
 }
 
 /// A message with the template's line and, for a variable that does not exist, its name.
-fn jinja_failure(file: &str, error: &minijinja::Error) -> Failure {
-    let at = At { file: file.to_owned(), line: error.line().map(line_number), column: None };
+fn make_jinja_failure(file: &str, error: &minijinja::Error) -> Failure {
+    let at = At { file: file.to_owned(), line: error.line().map(convert_line), column: None };
     let undefined = error.detail().and_then(|d| d.split_once('`')?.1.split_once("` is undefined"));
     if let Some((name, _)) = undefined {
-        return Failure::input(UNDEFINED, "does not exist").at(at).field(name);
+        return Failure::new_input(UNDEFINED, "does not exist").with_place(at).with_field(name);
     }
     let mut cause = match error.kind() {
         ErrorKind::OutOfFuel => "the template does more work than one file needs".to_owned(),
@@ -280,11 +287,11 @@ fn jinja_failure(file: &str, error: &minijinja::Error) -> Failure {
         let _ = write!(cause, ": {error}");
         inner = error.source();
     }
-    Failure::input("template", cause).at(at)
+    Failure::new_input("template", cause).with_place(at)
 }
 
 /// The line of the deepest node on `path` (keys, and indices of lists) that is there; of a member, its key's.
-fn line_of(root: &Node, path: &[String]) -> u32 {
+fn find_line(root: &Node, path: &[String]) -> u32 {
     let mut line = root.at.line;
     let mut here = root;
     for part in path {
@@ -309,7 +316,7 @@ mod tests {
     }
 
     fn failure(source: &str, context: &Value) -> String {
-        match Template::compile("t.yaml", source).and_then(|t| t.render(context)) {
+        match Template::compile("t.yaml", source).and_then(|t| t.render_document(context)) {
             Ok(value) => panic!("it renders: {value}"),
             Err(failure) => failure.to_string(),
         }
@@ -370,13 +377,17 @@ list:
             "\u{e002}",
             "\u{e012}",
         ] {
-            let value = template.render(&context! { x => x }).unwrap();
+            let value = template.render_document(&context! { x => x }).unwrap();
             let want = json!({
                 "bare": x, "double": x, "single": x, "part": format!("a{x}b"), "twice": format!("{x}{x}"), x: "key",
                 "block": format!("{x}\n"), "folded": x, "flow": [x, {"a": x}], "upper": x.to_uppercase(), "list": [x],
             });
             assert_eq!(value, want, "{x:?}");
-            assert_eq!(parse::one(&kube_yaml::emit::document(&value)).unwrap().to_json(), want, "{x:?}");
+            assert_eq!(
+                parse::parse_one(&kube_yaml::emit::format_document(&value)).unwrap().to_json(),
+                want,
+                "{x:?}"
+            );
         }
     }
 
@@ -393,13 +404,13 @@ labels:
 joined: {{ joined }}
 more: {{ joined ~ x }}
 ";
-        let value = compile(source).render(&context! { x => "b: #c" }).unwrap();
+        let value = compile(source).render_document(&context! { x => "b: #c" }).unwrap();
         assert_eq!(
             value,
             json!({"labels": {"a": "b: #c", "other": "b: #c"}, "joined": "b: #c/b: #c", "more": "b: #c/b: #cb: #c"})
         );
         let filtered =
-            compile("{% filter upper %}a: {{ x }}{% endfilter %}\n").render(&context! { x => "b" });
+            compile("{% filter upper %}a: {{ x }}{% endfilter %}\n").render_document(&context! { x => "b" });
         assert_eq!(filtered.unwrap(), json!({"A": "b"}), "the template's text, never a value");
         let cut = "{% set c %}{{ x }}{% endset %}\n\na: {{ c | replace(\"\\uE001\", \"\") }}\n";
         assert!(failure(cut, &context! { x => "b" }).starts_with("t.yaml:3: "));
@@ -411,7 +422,7 @@ more: {{ joined ~ x }}
             "a: {{ 3 }}\nb: {{ true }}\nc: \"{{ 3 }}\"\nd: v{{ 3 }}\ne: {{ 1.5 }}\n{% if false %}x{% endif %}\n",
         );
         assert_eq!(
-            value.render(&Value::UNDEFINED).unwrap(),
+            value.render_document(&Value::UNDEFINED).unwrap(),
             json!({"a": 3, "b": true, "c": "3", "d": "v3", "e": "1.5"})
         );
     }
@@ -473,7 +484,7 @@ more: {{ joined ~ x }}
         let context = context! { x => "1" };
         let line = |path: &[&str]| {
             let path: Vec<String> = path.iter().map(|p| (*p).to_owned()).collect();
-            template.at(&context, &path).line
+            template.locate_node(&context, &path).line
         };
         assert_eq!(line(&["a"]), Some(1));
         assert_eq!(line(&["b"]), Some(3));

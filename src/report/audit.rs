@@ -1,36 +1,36 @@
 //! What `verify-history` found, as tables and a summary.
 
-use crate::model::audit::{Audit, Finding};
+use crate::model::audit::{Audit, AuditFinding};
 use crate::report::table::Table;
-use crate::report::view::counted;
+use crate::report::view::format_count;
 use std::fmt::Write as _;
 
 /// One line per finding, then what could not be read, then the counts.
 #[must_use]
-pub fn text(audit: &Audit, wide: bool) -> String {
+pub fn format_audit(audit: &Audit, wide: bool) -> String {
     let mut out = String::new();
     if !audit.findings.is_empty() {
-        out.push_str(&table(&audit.findings, wide));
+        out.push_str(&format_table(&audit.findings, wide));
         out.push('\n');
     }
     if !audit.unread.is_empty() {
-        let _ = write!(out, "Not read:\n{}\n", table(&audit.unread, wide));
+        let _ = write!(out, "Not read:\n{}\n", format_table(&audit.unread, wide));
     }
     let _ = writeln!(
         out,
         "{}, {} of them about Applications, Servings or records; {} and {} judged again: {}, {} not read",
-        counted(audit.commits, "commit", "commits"),
+        format_count(audit.commits, "commit", "commits"),
         audit.touched,
-        counted(audit.promotions, "promotion", "promotions"),
-        counted(audit.deployments, "deployment", "deployments"),
-        counted(audit.findings.len(), "finding", "findings"),
+        format_count(audit.promotions, "promotion", "promotions"),
+        format_count(audit.deployments, "deployment", "deployments"),
+        format_count(audit.findings.len(), "finding", "findings"),
         audit.unread.len(),
     );
     if audit.no_records {
         let _ = writeln!(
             out,
             "this repository keeps no signed records: {} taken at history's word, none judged",
-            counted(audit.unrecorded, "promotion is", "promotions are")
+            format_count(audit.unrecorded, "promotion is", "promotions are")
         );
     } else if audit.offline {
         out.push_str("offline: judged by git alone; no evidence in a registry was read again\n");
@@ -38,7 +38,7 @@ pub fn text(audit: &Audit, wide: bool) -> String {
     out
 }
 
-fn table(findings: &[Finding], wide: bool) -> String {
+fn format_table(findings: &[AuditFinding], wide: bool) -> String {
     let mut header = vec!["COMMIT", "ORDER", "DIGEST", "WHAT"];
     if wide {
         header.insert(3, "CODE");
@@ -48,7 +48,7 @@ fn table(findings: &[Finding], wide: bool) -> String {
         let commit = finding.commit.to_string();
         let digest = match finding.digest {
             Some(digest) if wide => digest.to_string(),
-            Some(digest) => digest.short(),
+            Some(digest) => digest.format_short(),
             None => String::new(),
         };
         let mut cells = vec![
@@ -60,9 +60,9 @@ fn table(findings: &[Finding], wide: bool) -> String {
         if wide {
             cells.insert(3, finding.code.to_owned());
         }
-        table.row(cells);
+        table.push_row(cells);
     }
-    table.text()
+    table.format_table()
 }
 
 #[cfg(test)]
@@ -71,11 +71,11 @@ mod tests {
     use super::*;
     use crate::model::id::{CommitId, Digest, OrderRef};
 
-    fn finding(what: &str) -> Finding {
-        Finding {
+    fn finding(what: &str) -> AuditFinding {
+        AuditFinding {
             commit: CommitId::parse(&"ab".repeat(20)).unwrap(),
             order: Some(OrderRef::parse("shop/web").unwrap()),
-            digest: Some(Digest::of(b"x")),
+            digest: Some(Digest::hash_bytes(b"x")),
             code: "gate",
             what: what.to_owned(),
         }
@@ -92,7 +92,7 @@ mod tests {
             ..Audit::default()
         };
         assert_eq!(
-            text(&audit, false),
+            format_audit(&audit, false),
             "COMMIT         ORDER      DIGEST         WHAT\n\
              abababababab   shop/web   2d711642b726   gate Window: \\u{1b}[2Jclosed now\n\
              \n\
@@ -100,6 +100,6 @@ mod tests {
              again: 1 finding, 0 not read\n\
              offline: judged by git alone; no evidence in a registry was read again\n"
         );
-        assert!(text(&audit, true).contains("gate   "), "{}", text(&audit, true));
+        assert!(format_audit(&audit, true).contains("gate   "), "{}", format_audit(&audit, true));
     }
 }

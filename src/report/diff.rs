@@ -4,7 +4,7 @@
 pub mod plan;
 
 use crate::compare::fields::{FieldChange, FieldWhat, Hidden};
-use crate::compare::{Comparison, Counts, How, ResourceChange};
+use crate::compare::{Comparison, ResourceChange, ResourceCounts, ResourceFate};
 use crate::report::escape;
 use kube_yaml::emit;
 use serde_json::Value;
@@ -30,7 +30,7 @@ pub enum Mark {
 }
 
 /// One line; foreign text, neutralised for a line of a terminal or a fenced block.
-pub type Line = (Mark, String);
+pub type DiffLine = (Mark, String);
 
 impl Mark {
     /// As unified diffs have it, so that a forge or an editor colours it.
@@ -62,38 +62,38 @@ const RESET: &str = "\u{1b}[0m";
 /// A whole comparison for a terminal or a file; in colour every line resets what it set, so that a pager
 /// (`less -R`) can begin anywhere.
 #[must_use]
-pub fn text(comparison: &Comparison, colour: bool) -> String {
+pub fn format_comparison(comparison: &Comparison, colour: bool) -> String {
     let mut out = String::new();
     for change in &comparison.changes {
-        let title = escape::line(&title(change)).into_owned();
-        out.push_str(&paint(BOLD, &title, colour));
+        let title = escape::escape_line(&format_title(change)).into_owned();
+        out.push_str(&paint_line(BOLD, &title, colour));
         out.push('\n');
-        for (mark, line) in lines(change, true) {
+        for (mark, line) in build_lines(change, true) {
             let line = format!("{} {line}", mark.character());
-            let _ = writeln!(out, "  {}", paint(mark.colour(), line.trim_end(), colour));
+            let _ = writeln!(out, "  {}", paint_line(mark.colour(), line.trim_end(), colour));
         }
     }
-    for line in remarks(comparison) {
-        let _ = writeln!(out, "{}", escape::line(&line));
+    for line in collect_remarks(comparison) {
+        let _ = writeln!(out, "{}", escape::escape_line(&line));
     }
     if comparison.changes.is_empty() && comparison.noise.is_empty() {
         out.push_str("No resource changes.\n");
     } else {
-        let _ = writeln!(out, "{}", counts(&comparison.counts()));
+        let _ = writeln!(out, "{}", format_counts(&comparison.count_resources()));
     }
     out
 }
 
 /// One line in a colour, where colour is wanted.
 #[must_use]
-pub fn paint(code: &str, line: &str, colour: bool) -> String {
+pub fn paint_line(code: &str, line: &str, colour: bool) -> String {
     if colour && !code.is_empty() { format!("{code}{line}{RESET}") } else { line.to_owned() }
 }
 
 /// `Deployment podinfo changed: immutable field spec.selector`; foreign text.
 #[must_use]
-pub fn title(change: &ResourceChange) -> String {
-    let mut out = format!("{} {}", change.id, how(change));
+pub fn format_title(change: &ResourceChange) -> String {
+    let mut out = format!("{} {}", change.id, describe_change(change));
     if !change.risks.is_empty() {
         let risks: Vec<String> = change.risks.iter().map(ToString::to_string).collect();
         let _ = write!(out, " ({})", risks.join(", "));
@@ -103,26 +103,26 @@ pub fn title(change: &ResourceChange) -> String {
 
 /// What happens to a resource, in the words after its name; foreign text.
 #[must_use]
-pub fn how(change: &ResourceChange) -> String {
+pub fn describe_change(change: &ResourceChange) -> String {
     match &change.how {
-        How::Added => "added".to_owned(),
-        How::Removed if change.left_behind => "left behind (Prune=false)".to_owned(),
-        How::Removed => "removed".to_owned(),
-        How::Changed => "changed".to_owned(),
-        How::Renamed(from) if from.name == change.id.name => match &from.namespace {
+        ResourceFate::Added => "added".to_owned(),
+        ResourceFate::Removed if change.left_behind => "left behind (Prune=false)".to_owned(),
+        ResourceFate::Removed => "removed".to_owned(),
+        ResourceFate::Changed => "changed".to_owned(),
+        ResourceFate::Renamed(from) if from.name == change.id.name => match &from.namespace {
             Some(namespace) => format!("moved from namespace {namespace}"),
             None => "moved from the Application's namespace".to_owned(),
         },
-        How::Renamed(from) if change.fields.iter().all(|f| f.path == "metadata.name") => {
+        ResourceFate::Renamed(from) if change.fields.iter().all(|f| f.path == "metadata.name") => {
             format!("renamed from {}, otherwise equal", from.name)
         }
-        How::Renamed(from) => format!("renamed from {}", from.name),
+        ResourceFate::Renamed(from) => format!("renamed from {}", from.name),
     }
 }
 
 /// `2 added, 1 changed, 0 removed; 40 unchanged`.
 #[must_use]
-pub fn counts(counts: &Counts) -> String {
+pub fn format_counts(counts: &ResourceCounts) -> String {
     let mut out = format!("{} added, {} changed, {} removed", counts.added, counts.changed, counts.removed);
     if counts.renamed > 0 {
         let _ = write!(out, ", {} renamed", counts.renamed);
@@ -136,7 +136,7 @@ pub fn counts(counts: &Counts) -> String {
 
 /// What is said of a comparison besides its changes; foreign text.
 #[must_use]
-pub fn remarks(comparison: &Comparison) -> Vec<String> {
+pub fn collect_remarks(comparison: &Comparison) -> Vec<String> {
     let mut out = Vec::new();
     // The same keys in many resources are one line.
     let mut told: Vec<(String, Vec<String>)> = Vec::new();
@@ -149,17 +149,17 @@ pub fn remarks(comparison: &Comparison) -> Vec<String> {
         }
     }
     for (keys, names) in told {
-        out.push(format!("only known noise ({keys}): {}", some(&names, 10)));
+        out.push(format!("only known noise ({keys}): {}", format_some(&names, 10)));
     }
     if !comparison.repeated.is_empty() {
         let names: Vec<String> = comparison.repeated.iter().map(ToString::to_string).collect();
-        out.push(format!("more than once in the artifact, the last counts: {}", some(&names, 10)));
+        out.push(format!("more than once in the artifact, the last counts: {}", format_some(&names, 10)));
     }
     out
 }
 
 /// The first few names, and how many more.
-fn some(names: &[String], most: usize) -> String {
+fn format_some(names: &[String], most: usize) -> String {
     let shown = names.iter().take(most).map(String::as_str).collect::<Vec<_>>().join(", ");
     match names.len().checked_sub(most) {
         None | Some(0) => shown,
@@ -169,47 +169,47 @@ fn some(names: &[String], most: usize) -> String {
 
 /// The lines of one resource. `removed`: also the body of one that goes.
 #[must_use]
-pub fn lines(change: &ResourceChange, removed: bool) -> Vec<Line> {
+pub fn build_lines(change: &ResourceChange, removed: bool) -> Vec<DiffLine> {
     let mut out = Vec::new();
     if let Some(why) = &change.unparsed {
         out.push((Mark::Told, format!("its file does not parse, so its text is not shown: {why}")));
     }
     let mark = match change.how {
-        How::Added => Some(Mark::New),
-        How::Removed => removed.then_some(Mark::Old),
-        How::Changed | How::Renamed(_) => None,
+        ResourceFate::Added => Some(Mark::New),
+        ResourceFate::Removed => removed.then_some(Mark::Old),
+        ResourceFate::Changed | ResourceFate::Renamed(_) => None,
     };
     if let (Some(mark), Some(whole)) = (mark, &change.whole) {
-        out.extend(emit::document(whole).lines().map(|line| (mark, line.to_owned())));
+        out.extend(emit::format_document(whole).lines().map(|line| (mark, line.to_owned())));
     }
     for field in &change.fields {
-        one(field, &mut out);
+        push_field(field, &mut out);
     }
     if !change.noise.is_empty() {
         out.push((Mark::Told, format!("known noise, not shown: {}", change.noise.join(", "))));
     }
     // A tab would be taken for a space.
     for (_, line) in &mut out {
-        *line = escape::line(&line.replace('\t', "→")).into_owned();
+        *line = escape::escape_line(&line.replace('\t', "→")).into_owned();
     }
     out
 }
 
-fn one(field: &FieldChange, out: &mut Vec<Line>) {
+fn push_field(field: &FieldChange, out: &mut Vec<DiffLine>) {
     out.push((Mark::Path, field.path.clone()));
     match &field.what {
         FieldWhat::Value { before: Some(Value::String(a)), after: Some(Value::String(b)) }
             if a.contains('\n') || b.contains('\n') =>
         {
-            between(a, b, out);
+            push_difference(a, b, out);
         }
         FieldWhat::Value { before: Some(a @ Value::Array(_)), after: Some(b @ Value::Array(_)) } => {
-            between(&emit::document(a), &emit::document(b), out);
+            push_difference(&emit::format_document(a), &emit::format_document(b), out);
         }
         FieldWhat::Value { before, after } => {
             for (value, mark) in [(before, Mark::Old), (after, Mark::New)] {
                 let Some(value) = value else { continue };
-                out.extend(emit::document(value).lines().map(|line| (mark, line.to_owned())));
+                out.extend(emit::format_document(value).lines().map(|line| (mark, line.to_owned())));
             }
         }
         FieldWhat::Hidden(hidden) => {
@@ -228,7 +228,7 @@ fn one(field: &FieldChange, out: &mut Vec<Line>) {
 }
 
 /// The lines in which two texts differ, with a few around them.
-fn between(a: &str, b: &str, out: &mut Vec<Line>) {
+fn push_difference(a: &str, b: &str, out: &mut Vec<DiffLine>) {
     let diff = TextDiff::from_lines(a, b);
     for (number, group) in diff.grouped_ops(CONTEXT).iter().enumerate() {
         if number > 0 {
@@ -252,15 +252,17 @@ fn between(a: &str, b: &str, out: &mut Vec<Line>) {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
-    use crate::compare::{Side, compare};
+    use crate::compare::{ArtifactSide, compare_artifacts};
     use crate::model::resource::Resource;
     use serde_json::json;
 
     fn said(old: &[Value], new: &[Value], colour: bool) -> String {
-        let of = |all: &[Value]| all.iter().map(|o| Resource::of(o.clone(), "x.yaml")).collect::<Vec<_>>();
+        let of = |all: &[Value]| {
+            all.iter().map(|o| Resource::from_object(o.clone(), "x.yaml")).collect::<Vec<_>>()
+        };
         let (old, new) = (of(old), of(new));
-        let side = |resources| Side { resources, namespace: Some("shop") };
-        text(&compare(side(&old), side(&new), false), colour)
+        let side = |resources| ArtifactSide { resources, namespace: Some("shop") };
+        format_comparison(&compare_artifacts(side(&old), side(&new), false), colour)
     }
 
     fn deployment(image: &str) -> Value {

@@ -10,7 +10,7 @@ const LINES: usize = 200;
 /// From what was generated to what was found (none: the file is gone), in the form that `git apply -R` takes:
 /// it undoes the edit.
 #[must_use]
-pub fn diff(path: &str, generated: &str, found: Option<&str>) -> String {
+pub fn format_diff(path: &str, generated: &str, found: Option<&str>) -> String {
     let (old, new) = (format!("a/{path}"), found.map_or("/dev/null".to_owned(), |_| format!("b/{path}")));
     let diff = TextDiff::from_lines(generated, found.unwrap_or_default());
     let text = diff.unified_diff().context_radius(CONTEXT).header(&old, &new).to_string();
@@ -28,7 +28,7 @@ mod tests {
 
     #[test]
     fn an_edit_is_shown_from_what_was_generated() {
-        let said = diff("applications/a.yaml", "a: 1\nb: 2\n", Some("a: 1\nb: 3\n"));
+        let said = format_diff("applications/a.yaml", "a: 1\nb: 2\n", Some("a: 1\nb: 3\n"));
         assert_eq!(
             said,
             "--- a/applications/a.yaml\n+++ b/applications/a.yaml\n@@ -1,2 +1,2 @@\n a: 1\n-b: 2\n+b: 3\n"
@@ -37,9 +37,9 @@ mod tests {
 
     #[test]
     fn a_file_that_is_gone_and_one_that_is_long() {
-        assert_eq!(diff("a", "x\n", None), "--- a/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n");
+        assert_eq!(format_diff("a", "x\n", None), "--- a/a\n+++ /dev/null\n@@ -1 +0,0 @@\n-x\n");
         let long: String = (0..500).map(|n| format!("{n}\n")).collect();
-        let said = diff("a", &long, None);
+        let said = format_diff("a", &long, None);
         assert_eq!(said.lines().count(), LINES + 1);
         assert!(said.ends_with("… 303 more lines\n"), "{said}");
     }

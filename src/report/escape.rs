@@ -34,7 +34,7 @@ fn is_hidden(c: char) -> bool {
 /// assert_eq!(line("Zoë 🍲"), "Zoë 🍲");
 /// ```
 #[must_use]
-pub fn line(text: &str) -> Cow<'_, str> {
+pub fn escape_line(text: &str) -> Cow<'_, str> {
     if !text.chars().any(is_hidden) {
         return Cow::Borrowed(text);
     }
@@ -63,13 +63,13 @@ fn push_visibly(out: &mut String, c: char) {
     }
 }
 
-/// Columns that a terminal uses for a text that [`line()`] has passed.
+/// Columns that a terminal uses for a text that [`escape_line()`] has passed.
 #[must_use]
-pub fn width(text: &str) -> usize {
+pub fn measure_width(text: &str) -> usize {
     text.width()
 }
 
-/// At most `columns` columns of a text that [`line()`] has passed; what is cut is replaced by `…`.
+/// At most `columns` columns of a text that [`escape_line()`] has passed; what is cut is replaced by `…`.
 ///
 /// ```
 /// use expedite::report::escape::truncate;
@@ -78,8 +78,8 @@ pub fn width(text: &str) -> usize {
 /// assert_eq!(truncate("値段表", 5), "値段…");
 /// ```
 #[must_use]
-pub fn truncate(text: &str, columns: usize) -> Cow<'_, str> {
-    if width(text) <= columns {
+pub fn truncate_text(text: &str, columns: usize) -> Cow<'_, str> {
+    if measure_width(text) <= columns {
         return Cow::Borrowed(text);
     }
     let Some(room) = columns.checked_sub(1) else { return Cow::Borrowed("") };
@@ -105,11 +105,11 @@ pub fn truncate(text: &str, columns: usize) -> Cow<'_, str> {
 /// assert_eq!(markdown("<img src=x>"), "&lt;img src=x&gt;");
 /// ```
 #[must_use]
-pub fn markdown(text: &str) -> String {
-    let text = line(text);
+pub fn escape_markdown(text: &str) -> String {
+    let text = escape_line(text);
     let mut out = String::with_capacity(text.len() + 16);
     for (at, c) in text.char_indices() {
-        if let Some(still) = stilled(&text, at, c) {
+        if let Some(still) = find_escape(&text, at, c) {
             out.push_str(still);
             continue;
         }
@@ -120,7 +120,7 @@ pub fn markdown(text: &str) -> String {
                 out.push(c);
             }
             // Lists and headings at the start of a line.
-            '+' | '-' | '=' | '.' if at == 0 || digits_only(&text[..at]) => {
+            '+' | '-' | '=' | '.' if at == 0 || has_digits_only(&text[..at]) => {
                 out.push('\\');
                 out.push(c);
             }
@@ -131,7 +131,7 @@ pub fn markdown(text: &str) -> String {
 }
 
 /// What stands for the character `c` at byte `at` of `text` where it would come to life with no markup at all.
-fn stilled(text: &str, at: usize, c: char) -> Option<&'static str> {
+fn find_escape(text: &str, at: usize, c: char) -> Option<&'static str> {
     match c {
         '<' => Some("&lt;"),
         '>' => Some("&gt;"),
@@ -146,7 +146,7 @@ fn stilled(text: &str, at: usize, c: char) -> Option<&'static str> {
     }
 }
 
-fn digits_only(text: &str) -> bool {
+fn has_digits_only(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_digit())
 }
 
@@ -158,11 +158,11 @@ fn digits_only(text: &str) -> bool {
 /// assert_eq!(markdown_html("<b>*@ann*"), "&lt;b&gt;*@&#8203;ann*");
 /// ```
 #[must_use]
-pub fn markdown_html(text: &str) -> String {
-    let text = line(text);
+pub fn escape_markdown_html(text: &str) -> String {
+    let text = escape_line(text);
     let mut out = String::with_capacity(text.len() + 16);
     for (at, c) in text.char_indices() {
-        match (stilled(&text, at, c), c) {
+        match (find_escape(&text, at, c), c) {
             (Some(still), _) => out.push_str(still),
             (None, '#') => out.push_str("#&#8203;"),
             (None, c) => out.push(c),
@@ -179,9 +179,9 @@ pub fn markdown_html(text: &str) -> String {
 /// assert_eq!(markdown_code("a`|*b"), "<code>a&#96;&#124;&#42;b</code>");
 /// ```
 #[must_use]
-pub fn markdown_code(text: &str) -> String {
+pub fn format_markdown_code(text: &str) -> String {
     let mut out = String::from("<code>");
-    for c in line(text).chars() {
+    for c in escape_line(text).chars() {
         match c {
             '-' | '.' | '/' | ':' | ' ' | ',' => out.push(c),
             c if c.is_ascii_punctuation() => {
@@ -201,9 +201,9 @@ pub fn markdown_code(text: &str) -> String {
 /// assert_eq!(html("\"><script>'&"), "&quot;&gt;&lt;script&gt;&#39;&amp;");
 /// ```
 #[must_use]
-pub fn html(text: &str) -> String {
+pub fn escape_html(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 16);
-    for c in line(text).chars() {
+    for c in escape_line(text).chars() {
         match c {
             '&' => out.push_str("&amp;"),
             '<' => out.push_str("&lt;"),
@@ -224,7 +224,7 @@ pub fn html(text: &str) -> String {
 /// assert_eq!(workflow_data("50%\n::error::x"), "50%25%0A::error::x");
 /// ```
 #[must_use]
-pub fn workflow_data(text: &str) -> String {
+pub fn escape_workflow_data(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 8);
     for c in text.chars() {
         match c {
@@ -244,8 +244,8 @@ pub fn workflow_data(text: &str) -> String {
 /// assert_eq!(workflow_property("a,b:c"), "a%2Cb%3Ac");
 /// ```
 #[must_use]
-pub fn workflow_property(text: &str) -> String {
-    workflow_data(text).replace(':', "%3A").replace(',', "%2C")
+pub fn escape_workflow_property(text: &str) -> String {
+    escape_workflow_data(text).replace(':', "%3A").replace(',', "%2C")
 }
 
 /// For a log that a GitHub runner reads: no line of `text` is a workflow command. The runner takes
@@ -256,7 +256,7 @@ pub fn workflow_property(text: &str) -> String {
 /// assert_eq!(workflow_log("  ::add-mask::a\nx ##[error]b\n"), "  : :add-mask::a\nx # #[error]b\n");
 /// ```
 #[must_use]
-pub fn workflow_log(text: &str) -> Cow<'_, str> {
+pub fn escape_workflow_log(text: &str) -> Cow<'_, str> {
     if !text.contains("::") && !text.contains("##[") {
         return Cow::Borrowed(text);
     }
@@ -279,7 +279,7 @@ pub fn workflow_log(text: &str) -> Cow<'_, str> {
 /// For JSON, as it is printed: hidden characters and the older workflow commands (`##[…]`) stand as escapes
 /// inside its strings. What a reader parses is the same.
 #[must_use]
-pub fn json(json: &str) -> Cow<'_, str> {
+pub fn escape_json(json: &str) -> Cow<'_, str> {
     let hidden = |c: char| c != '\n' && is_hidden(c);
     if !json.contains("##[") && !json.chars().any(hidden) {
         return Cow::Borrowed(json);
@@ -305,74 +305,74 @@ mod tests {
 
     #[test]
     fn nothing_steers_a_terminal() {
-        assert_eq!(line("\u{1b}]0;title\u{7}"), "\\u{1b}]0;title\\u{7}");
-        assert_eq!(line("a\u{9b}31m"), "a\\u{9b}31m");
-        assert_eq!(line("evil\u{202e}txt.exe"), "evil\\u{202e}txt.exe");
-        assert_eq!(line("ad\u{200b}min\u{feff}"), "ad\\u{200b}min\\u{feff}");
-        assert_eq!(line("a\r\n\r\nb\tc\n"), "a b c");
-        assert_eq!(line("tag\u{e0041}"), "tag\\u{e0041}");
-        assert_eq!(line("nul\0"), "nul\\u{0}");
+        assert_eq!(escape_line("\u{1b}]0;title\u{7}"), "\\u{1b}]0;title\\u{7}");
+        assert_eq!(escape_line("a\u{9b}31m"), "a\\u{9b}31m");
+        assert_eq!(escape_line("evil\u{202e}txt.exe"), "evil\\u{202e}txt.exe");
+        assert_eq!(escape_line("ad\u{200b}min\u{feff}"), "ad\\u{200b}min\\u{feff}");
+        assert_eq!(escape_line("a\r\n\r\nb\tc\n"), "a b c");
+        assert_eq!(escape_line("tag\u{e0041}"), "tag\\u{e0041}");
+        assert_eq!(escape_line("nul\0"), "nul\\u{0}");
     }
 
     #[test]
     fn widths_are_those_of_a_terminal() {
-        assert_eq!(width("価格"), 4);
-        assert_eq!(truncate("価格", 3), "価…");
-        assert_eq!(truncate("価格", 1), "…");
-        assert_eq!(truncate("価格", 0), "");
-        assert_eq!(truncate("e\u{301}te\u{301}", 3), "e\u{301}te\u{301}");
+        assert_eq!(measure_width("価格"), 4);
+        assert_eq!(truncate_text("価格", 3), "価…");
+        assert_eq!(truncate_text("価格", 1), "…");
+        assert_eq!(truncate_text("価格", 0), "");
+        assert_eq!(truncate_text("e\u{301}te\u{301}", 3), "e\u{301}te\u{301}");
     }
 
     #[test]
     fn markdown_has_no_life_of_its_own() {
-        assert_eq!(markdown("# title"), "\\#&#8203; title");
-        assert_eq!(markdown("- item"), "\\- item");
-        assert_eq!(markdown("12. item"), "12\\. item");
-        assert_eq!(markdown("see https://evil.example/x"), "see https:&#8203;//evil.example/x");
-        assert_eq!(markdown("WWW.evil.example"), "WWW&#8203;.evil.example");
-        assert_eq!(markdown("![x](y)"), "\\!\\[x\\]\\(y\\)");
-        assert_eq!(markdown("a\n\n| b |"), "a \\| b \\|");
-        assert_eq!(markdown("```\n</details>"), "\\`\\`\\` &lt;/details&gt;");
+        assert_eq!(escape_markdown("# title"), "\\#&#8203; title");
+        assert_eq!(escape_markdown("- item"), "\\- item");
+        assert_eq!(escape_markdown("12. item"), "12\\. item");
+        assert_eq!(escape_markdown("see https://evil.example/x"), "see https:&#8203;//evil.example/x");
+        assert_eq!(escape_markdown("WWW.evil.example"), "WWW&#8203;.evil.example");
+        assert_eq!(escape_markdown("![x](y)"), "\\!\\[x\\]\\(y\\)");
+        assert_eq!(escape_markdown("a\n\n| b |"), "a \\| b \\|");
+        assert_eq!(escape_markdown("```\n</details>"), "\\`\\`\\` &lt;/details&gt;");
     }
 
     #[test]
     fn a_carriage_return_starts_no_command() {
         // The runner splits at line feeds alone; `line` has removed bare carriage returns before.
-        assert_eq!(workflow_log(&line("x\r::error::y")), "x ::error::y");
-        assert_eq!(workflow_log("\u{a0}::error::y"), "\u{a0}: :error::y");
+        assert_eq!(escape_workflow_log(&escape_line("x\r::error::y")), "x ::error::y");
+        assert_eq!(escape_workflow_log("\u{a0}::error::y"), "\u{a0}: :error::y");
     }
 
     proptest! {
         #[test]
         fn no_line_holds_a_hidden_character(text in any::<String>()) {
-            prop_assert!(!line(&text).chars().any(is_hidden));
-            prop_assert!(!workflow_data(&text).chars().any(is_hidden));
+            prop_assert!(!escape_line(&text).chars().any(is_hidden));
+            prop_assert!(!escape_workflow_data(&text).chars().any(is_hidden));
         }
 
         #[test]
         fn a_cut_text_fits(text in any::<String>(), columns in 0_usize..40) {
-            prop_assert!(width(&truncate(&line(&text), columns)) <= columns);
+            prop_assert!(measure_width(&truncate_text(&escape_line(&text), columns)) <= columns);
         }
 
         #[test]
         fn no_log_line_is_a_command(text in "[ \n\t:#\\[\\]a-z]{0,40}") {
-            let log = workflow_log(&text);
+            let log = escape_workflow_log(&text);
             prop_assert!(log.lines().all(|l| !l.trim_start().starts_with("::") && !l.contains("##[")), "{log}");
         }
 
         #[test]
         fn no_angle_bracket_survives_in_pages(text in any::<String>()) {
-            prop_assert!(!html(&text).contains(['<', '>', '"', '\'']));
-            prop_assert!(!markdown(&text).contains(['<', '>']));
-            prop_assert!(!markdown_html(&text).contains(['<', '>']));
-            let code = markdown_code(&text);
+            prop_assert!(!escape_html(&text).contains(['<', '>', '"', '\'']));
+            prop_assert!(!escape_markdown(&text).contains(['<', '>']));
+            prop_assert!(!escape_markdown_html(&text).contains(['<', '>']));
+            let code = format_markdown_code(&text);
             prop_assert!(!code["<code>".len()..code.len() - "</code>".len()].contains(['<', '>', '`', '|']));
         }
 
         #[test]
         fn json_means_the_same(text in "(\\PC|[#\\[a\u{7f}\u{9b}\u{202e}\u{e0041}\n]){0,12}") {
             let written = serde_json::to_string(&text).unwrap();
-            let shown = json(&written);
+            let shown = escape_json(&written);
             prop_assert!(!shown.contains("##[") && !shown.chars().any(is_hidden), "{shown}");
             prop_assert_eq!(serde_json::from_str::<String>(&shown).unwrap(), text);
         }

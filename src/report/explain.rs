@@ -1,34 +1,34 @@
 //! One Order in full: what it deploys, what could be promoted, and every gate's answer with its evidence.
 
 use crate::model::approval::Ballot;
-use crate::model::plan::{Explained, Row};
+use crate::model::plan::{Explained, PlanRow};
 use crate::model::serving::VoteStatus;
 use crate::model::verdict::Verdict;
 use crate::report::escape;
-use crate::report::plan::{headline, mode};
+use crate::report::plan::{describe_row, format_mode};
 use crate::report::view::{self, View};
 
 /// The explanation as lines of text.
 #[must_use]
-pub fn text(view: &View<'_>, row: &Row, more: &Explained) -> String {
+pub fn format_explanation(view: &View<'_>, row: &PlanRow, more: &Explained) -> String {
     let mut out = String::new();
     let mut line = |text: String| {
-        out.push_str(escape::line(&text).trim_end());
+        out.push_str(escape::escape_line(&text).trim_end());
         out.push('\n');
     };
-    line(format!("{}: {}", row.order, headline(view, row)));
+    line(format!("{}: {}", row.order, describe_row(view, row)));
     let none = || "<none>".to_owned();
     line(format!("  environment  {}", row.environment.as_ref().map_or_else(none, ToString::to_string)));
-    line(format!("  mode         {}", mode(row.mode)));
-    let serving = view.serving(row);
-    let deployed = view.deployed(row).map_or_else(none, |name| {
+    line(format!("  mode         {}", format_mode(row.mode)));
+    let serving = view.find_serving(row);
+    let deployed = view.find_deployed(row).map_or_else(none, |name| {
         let digest =
             serving.and_then(|s| s.status.deployed_digest).map(|d| format!(" {d}")).unwrap_or_default();
         format!("{name}{digest}")
     });
     line(format!("  deployed     {deployed}"));
     let candidate =
-        row.candidate.as_ref().map_or_else(none, |c| format!("{} {}", c.name, c.artifact.oci_ref()));
+        row.candidate.as_ref().map_or_else(none, |c| format!("{} {}", c.name, c.artifact.format_oci_ref()));
     if let Some(observed) = &more.observed {
         line(format!("  observed     {observed}"));
     }
@@ -36,15 +36,15 @@ pub fn text(view: &View<'_>, row: &Row, more: &Explained) -> String {
     if let Some(why) = &more.idle {
         line(format!("  why none     {why}"));
     }
-    if let Some(forecast) = view.forecast(row) {
-        line(format!("  promotes     {}", view::promotes(forecast, view.plan.at)));
+    if let Some(forecast) = view.find_forecast(row) {
+        line(format!("  promotes     {}", view::describe_forecast(forecast, view.plan.at)));
     }
     for (number, verdict) in row.verdicts.iter().enumerate() {
         if number == 0 {
             line(String::new());
         }
-        line(format!("  {:<10} {}: {}", verdict.gate, view::outcome(verdict), verdict.message));
-        for evidence in evidence(verdict) {
+        line(format!("  {:<10} {}: {}", verdict.gate, view::describe_outcome(verdict), verdict.message));
+        for evidence in format_evidence(verdict) {
             line(format!("             {evidence}"));
         }
         for step in more.steps.iter().filter(|step| step.gate == verdict.gate) {
@@ -56,7 +56,7 @@ pub fn text(view: &View<'_>, row: &Row, more: &Explained) -> String {
             line(String::new());
             line("  votes".to_owned());
         }
-        line(format!("    {}", told(vote)));
+        line(format!("    {}", format_vote(vote)));
     }
     let problems: Vec<String> = row
         .errors
@@ -71,7 +71,7 @@ pub fn text(view: &View<'_>, row: &Row, more: &Explained) -> String {
     out
 }
 
-fn told(vote: &VoteStatus) -> String {
+fn format_vote(vote: &VoteStatus) -> String {
     let decision = match vote.decision {
         Ballot::Approve => "approves",
         Ballot::Reject => "rejects",
@@ -82,7 +82,7 @@ fn told(vote: &VoteStatus) -> String {
     format!("{who} {decision} at {} ({}, {}){comment}", vote.submitted_time, vote.name, vote.reason)
 }
 
-fn evidence(verdict: &Verdict) -> impl Iterator<Item = String> {
+fn format_evidence(verdict: &Verdict) -> impl Iterator<Item = String> {
     verdict.evidence.iter().map(|e| {
         let digest = e.digest.map(|d| d.to_string()).unwrap_or_default();
         let key = if e.key.is_empty() { String::new() } else { format!("by {}", e.key) };

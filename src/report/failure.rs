@@ -38,22 +38,22 @@ const RESET: &str = "\u{1b}[0m";
 
 /// The failure as lines for stderr. The first line is its message; its hints follow, indented.
 #[must_use]
-pub fn text(failure: &Failure, level: Level, colour: bool) -> String {
-    let mut out = paint(level.colour(), &format!("{}:", level.as_str()), colour);
+pub fn format_failure(failure: &Failure, level: Level, colour: bool) -> String {
+    let mut out = paint_word(level.colour(), &format!("{}:", level.as_str()), colour);
     out.push(' ');
-    out.push_str(&escape::line(&failure.to_string()));
+    out.push_str(&escape::escape_line(&failure.to_string()));
     out.push('\n');
     for hint in &failure.hints {
         out.push_str("  ");
-        out.push_str(&paint(CYAN, "hint:", colour));
+        out.push_str(&paint_word(CYAN, "hint:", colour));
         out.push(' ');
-        out.push_str(&escape::line(hint));
+        out.push_str(&escape::escape_line(hint));
         out.push('\n');
     }
     out
 }
 
-fn paint(code: &str, word: &str, colour: bool) -> String {
+fn paint_word(code: &str, word: &str, colour: bool) -> String {
     if colour { format!("{code}{word}{RESET}") } else { word.to_owned() }
 }
 
@@ -64,17 +64,17 @@ mod tests {
     use crate::error::At;
 
     fn failure() -> Failure {
-        Failure::input("unknown-field", "there is no field \"promotoin\"")
-            .of("Order shop/podinfo")
-            .at(At { file: "objects/orders.yaml".into(), line: Some(12), column: Some(3) })
-            .field("spec.promotoin")
-            .hint("did you mean promotion?")
+        Failure::new_input("unknown-field", "there is no field \"promotoin\"")
+            .with_object("Order shop/podinfo")
+            .with_place(At { file: "objects/orders.yaml".into(), line: Some(12), column: Some(3) })
+            .with_field("spec.promotoin")
+            .with_hint("did you mean promotion?")
     }
 
     #[test]
     fn a_failure_says_where_what_why_and_what_next() {
         assert_eq!(
-            text(&failure(), Level::Error, false),
+            format_failure(&failure(), Level::Error, false),
             "error: objects/orders.yaml:12:3: Order shop/podinfo: spec.promotoin: there is no field \"promotoin\"\n  \
              hint: did you mean promotion?\n"
         );
@@ -82,16 +82,16 @@ mod tests {
 
     #[test]
     fn colour_touches_only_the_words_before_the_colons() {
-        let text = text(&failure(), Level::Warning, true);
+        let text = format_failure(&failure(), Level::Warning, true);
         assert!(text.starts_with("\u{1b}[1;33mwarning:\u{1b}[0m objects/"), "{text}");
         assert!(text.contains("\n  \u{1b}[1;36mhint:\u{1b}[0m did"), "{text}");
     }
 
     #[test]
     fn foreign_text_starts_no_line_and_no_escape() {
-        let hostile = Failure::input("x", "registry said\nerror: all is lost\u{1b}[2J").hint("a\nb");
+        let hostile = Failure::new_input("x", "registry said\nerror: all is lost\u{1b}[2J").with_hint("a\nb");
         assert_eq!(
-            text(&hostile, Level::Error, false),
+            format_failure(&hostile, Level::Error, false),
             "error: registry said error: all is lost\\u{1b}[2J\n  hint: a b\n"
         );
     }

@@ -14,11 +14,11 @@
 //! they name), records and statuses that carry the time of the run, places of messages, warnings, and Orders that
 //! keep what they have. What decisions do with time, the fingerprint does: a freeze that began is another plan.
 
-use crate::files::Change;
+use crate::files::FileChange;
 use crate::model::id::OrderRef;
-use crate::model::plan::{ApplicationAction, Decision, Row};
+use crate::model::plan::{ApplicationAction, Decision, PlanRow};
 use crate::model::verdict::GateName;
-use crate::report::plan::headline;
+use crate::report::plan::describe_row;
 use crate::report::view::{self, View};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD_NO_PAD as BASE64;
@@ -38,12 +38,12 @@ pub struct Fingerprint {
     settings: [u8; 2],
     problems: [u8; 2],
     /// Sorted by Order when made; `None`: a short one.
-    orders: Option<Vec<Entry>>,
+    orders: Option<Vec<FingerprintEntry>>,
 }
 
 /// One Order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Entry {
+struct FingerprintEntry {
     name: [u8; 3],
     code: u8,
     parts: [[u8; 2]; 4],
@@ -60,26 +60,30 @@ const PARTS: [&str; 4] = [
 impl Fingerprint {
     /// Of a plan; `settings` names what it was decided with besides objects (trust, limits).
     #[must_use]
-    pub fn of(view: &View<'_>, settings: &str) -> Self {
-        let mut problems: Vec<String> = view.plan.problems.iter().map(|p| p.sentence()).collect();
+    pub fn from_view(view: &View<'_>, settings: &str) -> Self {
+        let mut problems: Vec<String> = view.plan.problems.iter().map(|p| p.format_sentence()).collect();
         problems.extend(view.plan.guard.iter().flat_map(|g| g.removals.iter().map(|(path, _)| path.clone())));
-        let (settings, problems) = (hash([settings]), hash(problems.iter().map(String::as_str)));
+        let (settings, problems) = (hash_texts([settings]), hash_texts(problems.iter().map(String::as_str)));
         let mut total = Sha256::new();
         total.update(settings);
         total.update(problems);
         let mut orders = Vec::new();
-        for row in view.shown() {
-            let parts = parts(view, row).map(|part| hash(part.iter().map(String::as_str)));
-            total.update(hash([row.order.to_string().as_str()]));
-            total.update([code(row)]);
+        for row in view.iter_shown_rows() {
+            let parts = collect_parts(view, row).map(|part| hash_texts(part.iter().map(String::as_str)));
+            total.update(hash_texts([row.order.to_string().as_str()]));
+            total.update([encode_decision(row)]);
             parts.iter().for_each(|part| total.update(part));
-            orders.push(Entry { name: name(&row.order), code: code(row), parts: parts.map(first) });
+            orders.push(FingerprintEntry {
+                name: hash_name(&row.order),
+                code: encode_decision(row),
+                parts: parts.map(take_first),
+            });
         }
         let total: [u8; 32] = total.finalize().into();
         Self {
-            total: first(total),
-            settings: first(settings),
-            problems: first(problems),
+            total: take_first(total),
+            settings: take_first(settings),
+            problems: take_first(problems),
             orders: (orders.len() <= MOST).then_some(orders),
         }
     }
@@ -98,7 +102,7 @@ impl Fingerprint {
         let bytes = |piece: Option<&str>| BASE64.decode(piece.unwrap_or_default()).map_err(|_| wrong());
         let head = bytes(pieces.next())?;
         let (Some(total), Some(settings), Some(problems), 20) =
-            (array(&head, 0), array(&head, 16), array(&head, 18), head.len())
+            (read_array(&head, 0), read_array(&head, 16), read_array(&head, 18), head.len())
         else {
             return Err(wrong());
         };
@@ -106,7 +110,8 @@ impl Fingerprint {
             None => None,
             Some(piece) => {
                 let bytes = bytes(Some(piece))?;
-                let entries: Option<Vec<Entry>> = bytes.chunks(12).map(Entry::read).collect();
+                let entries: Option<Vec<FingerprintEntry>> =
+                    bytes.chunks(12).map(FingerprintEntry::parse_entry).collect();
                 Some(entries.ok_or_else(wrong)?)
             }
         };
@@ -118,20 +123,20 @@ impl Fingerprint {
 
     /// Without the Orders: as long as a line of a page allows.
     #[must_use]
-    pub fn short(&self) -> Self {
+    pub fn drop_orders(&self) -> Self {
         Self { orders: None, ..self.clone() }
     }
 
     /// Whether it is of the same plan.
     #[must_use]
-    pub fn matches(&self, other: &Self) -> bool {
+    pub fn is_same_plan(&self, other: &Self) -> bool {
         self.total == other.total
     }
 
     /// What differs between the plan that was expected and the one of `view`, whose fingerprint this is: a
     /// sentence each.
     #[must_use]
-    pub fn differences(&self, expected: &Self, view: &View<'_>) -> Vec<String> {
+    pub fn describe_differences(&self, expected: &Self, view: &View<'_>) -> Vec<String> {
         let mut out = Vec::new();
         if self.settings != expected.settings {
             out.push("the Kitchen's trust or the settings are others".to_owned());
@@ -143,17 +148,18 @@ impl Fingerprint {
             out.push("which Orders differ is not in a short fingerprint".to_owned());
             return out;
         };
-        for row in view.shown() {
-            let own = Entry {
-                name: name(&row.order),
-                code: code(row),
-                parts: parts(view, row).map(|part| first(hash(part.iter().map(String::as_str)))),
+        for row in view.iter_shown_rows() {
+            let own = FingerprintEntry {
+                name: hash_name(&row.order),
+                code: encode_decision(row),
+                parts: collect_parts(view, row)
+                    .map(|part| take_first(hash_texts(part.iter().map(String::as_str)))),
             };
-            let now = headline(view, row);
+            let now = describe_row(view, row);
             match orders.iter().find(|entry| entry.name == own.name) {
                 Some(entry) if *entry == own => {}
                 Some(entry) if entry.code != own.code => {
-                    out.push(format!("{}: {}; now: {now}", row.order, entry.told()));
+                    out.push(format!("{}: {}; now: {now}", row.order, entry.describe_entry()));
                 }
                 Some(entry) => {
                     let differ = entry.parts.iter().zip(own.parts).zip(PARTS);
@@ -165,12 +171,12 @@ impl Fingerprint {
             }
         }
         for entry in orders {
-            if view.shown().any(|row| name(&row.order) == entry.name) {
+            if view.iter_shown_rows().any(|row| hash_name(&row.order) == entry.name) {
                 continue;
             }
-            let told = entry.told();
-            out.push(match view.plan.rows.iter().find(|row| name(&row.order) == entry.name) {
-                Some(row) => format!("{}: {told}; now: {}", row.order, headline(view, row)),
+            let told = entry.describe_entry();
+            out.push(match view.plan.rows.iter().find(|row| hash_name(&row.order) == entry.name) {
+                Some(row) => format!("{}: {told}; now: {}", row.order, describe_row(view, row)),
                 None => format!("an Order that is not in this plan: {told}"),
             });
         }
@@ -181,24 +187,24 @@ impl Fingerprint {
     }
 }
 
-impl Entry {
-    fn read(bytes: &[u8]) -> Option<Self> {
-        let part = |n: usize| array(bytes, 4 + 2 * n);
+impl FingerprintEntry {
+    fn parse_entry(bytes: &[u8]) -> Option<Self> {
+        let part = |n: usize| read_array(bytes, 4 + 2 * n);
         Some(Self {
-            name: array(bytes, 0)?,
+            name: read_array(bytes, 0)?,
             code: *bytes.get(3)?,
             parts: [part(0)?, part(1)?, part(2)?, part(3)?],
         })
     }
 
-    fn write(&self, out: &mut Vec<u8>) {
+    fn write_entry(&self, out: &mut Vec<u8>) {
         out.extend(self.name);
         out.push(self.code);
         self.parts.iter().for_each(|part| out.extend(part));
     }
 
     /// What was to happen, in words.
-    fn told(&self) -> String {
+    fn describe_entry(&self) -> String {
         let gate = GATES.get(usize::from(self.code & 7)).copied().flatten();
         match (self.code >> 3, gate) {
             (1, _) => "was to be promoted".to_owned(),
@@ -225,9 +231,9 @@ const GATES: [Option<GateName>; 8] = [
 ];
 
 /// The decision and the gate that is waited for.
-fn code(row: &Row) -> u8 {
-    let gate = |row: &Row| {
-        let waits = row.waits_for().map(|v| v.gate);
+fn encode_decision(row: &PlanRow) -> u8 {
+    let gate = |row: &PlanRow| {
+        let waits = row.find_waiting_gate().map(|v| v.gate);
         GATES.iter().position(|gate| *gate == waits && gate.is_some()).unwrap_or(0)
     };
     let gate = |row| u8::try_from(gate(row)).unwrap_or(0);
@@ -243,19 +249,19 @@ fn code(row: &Row) -> u8 {
 
 /// Whether two plans come to the same for an Order, from the same.
 #[must_use]
-pub fn same((a_view, a): (&View<'_>, &Row), (b_view, b): (&View<'_>, &Row)) -> bool {
-    code(a) == code(b) && parts(a_view, a) == parts(b_view, b)
+pub fn is_same_row((a_view, a): (&View<'_>, &PlanRow), (b_view, b): (&View<'_>, &PlanRow)) -> bool {
+    encode_decision(a) == encode_decision(b) && collect_parts(a_view, a) == collect_parts(b_view, b)
 }
 
 /// All that a row was decided from and comes to, in the order of [`PARTS`].
-fn parts(view: &View<'_>, row: &Row) -> [Vec<String>; 4] {
-    let serving = view.serving(row);
+fn collect_parts(view: &View<'_>, row: &PlanRow) -> [Vec<String>; 4] {
+    let serving = view.find_serving(row);
     let deployed = serving.map(|s| {
         let status = &s.status;
         let name = status.observed_preparation_name.as_ref().map(ToString::to_string);
         [name, status.deployed_digest.map(|d| d.to_string())].map(Option::unwrap_or_default)
     });
-    let mut candidate = vec![super::plan::mode(row.mode).to_owned()];
+    let mut candidate = vec![super::plan::format_mode(row.mode).to_owned()];
     candidate.extend(row.environment.as_ref().map(ToString::to_string));
     if let Some(c) = &row.candidate {
         candidate.extend([c.name.to_string(), c.artifact.to_string(), c.target_namespace.to_string()]);
@@ -263,14 +269,14 @@ fn parts(view: &View<'_>, row: &Row) -> [Vec<String>; 4] {
     }
     let mut gates = Vec::new();
     for verdict in &row.verdicts {
-        gates.extend([verdict.gate.to_string(), view::outcome(verdict), verdict.message.clone()]);
+        gates.extend([verdict.gate.to_string(), view::describe_outcome(verdict), verdict.message.clone()]);
         gates.push(verdict.parameters.to_string());
         for piece in &verdict.evidence {
             let digest = piece.digest.map(|d| d.to_string()).unwrap_or_default();
             gates.extend([piece.kind.clone(), piece.name.clone(), digest, piece.key.clone()]);
         }
     }
-    let mut outcome: Vec<String> = row.errors.iter().map(|e| e.sentence()).collect();
+    let mut outcome: Vec<String> = row.errors.iter().map(|e| e.format_sentence()).collect();
     if let Decision::Promote(promotion) = &row.decision {
         outcome.push(promotion.requested_by.name.clone());
     }
@@ -280,10 +286,10 @@ fn parts(view: &View<'_>, row: &Row) -> [Vec<String>; 4] {
             ApplicationAction::Hold { reason, message } => format!("{reason} {message}"),
             ApplicationAction::Detach(why) | ApplicationAction::Remove(why) => why.clone(),
         };
-        let action = view.action(application).unwrap_or_default().to_owned();
+        let action = view.describe_action(application).unwrap_or_default().to_owned();
         let bytes = match view.changes.get(&application.path) {
-            Some(Change::Write(bytes)) => hex::encode(hash_bytes(bytes)),
-            Some(Change::Delete) => "deleted".to_owned(),
+            Some(FileChange::Write(bytes)) => hex::encode(hash_bytes(bytes)),
+            Some(FileChange::Delete) => "deleted".to_owned(),
             None => String::new(),
         };
         outcome.extend([application.path.clone(), action, why, bytes]);
@@ -291,12 +297,12 @@ fn parts(view: &View<'_>, row: &Row) -> [Vec<String>; 4] {
     [deployed.map(Vec::from).unwrap_or_default(), candidate, gates, outcome]
 }
 
-fn name(order: &OrderRef) -> [u8; 3] {
-    first(hash([order.to_string().as_str()]))
+fn hash_name(order: &OrderRef) -> [u8; 3] {
+    take_first(hash_texts([order.to_string().as_str()]))
 }
 
 /// Of texts one after the other, each with its length, so that none can stand in for its neighbours.
-fn hash<'a>(texts: impl IntoIterator<Item = &'a str>) -> [u8; 32] {
+fn hash_texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> [u8; 32] {
     let mut hasher = Sha256::new();
     for text in texts {
         hasher.update((text.len() as u64).to_be_bytes());
@@ -310,11 +316,11 @@ fn hash_bytes(bytes: &[u8]) -> [u8; 32] {
 }
 
 /// The first bytes of a hash.
-fn first<const N: usize>(hash: [u8; 32]) -> [u8; N] {
+fn take_first<const N: usize>(hash: [u8; 32]) -> [u8; N] {
     std::array::from_fn(|i| hash[i])
 }
 
-fn array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+fn read_array<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
     bytes.get(at..at + N)?.try_into().ok()
 }
 
@@ -326,7 +332,7 @@ impl fmt::Display for Fingerprint {
         write!(f, "{FORM}.{}", BASE64.encode(head))?;
         if let Some(orders) = &self.orders {
             let mut bytes = Vec::with_capacity(orders.len() * 12);
-            orders.iter().for_each(|entry| entry.write(&mut bytes));
+            orders.iter().for_each(|entry| entry.write_entry(&mut bytes));
             write!(f, ".{}", BASE64.encode(bytes))?;
         }
         Ok(())
@@ -341,31 +347,31 @@ mod tests {
     use crate::model::id::Digest;
     use crate::model::time::Time;
     use crate::model::verdict::Verdict;
-    use crate::report::sample::{Sample, order, sample};
+    use crate::report::sample::{Sample, make_sample, parse_order};
 
     fn of(sample: &Sample) -> Fingerprint {
-        Fingerprint::of(&sample.view(None), "trust")
+        Fingerprint::from_view(&sample.make_view(None), "trust")
     }
 
     fn differs(old: &Sample, new: &Sample) -> Vec<String> {
         let (expected, now) = (of(old), of(new));
-        assert!(!now.matches(&expected));
+        assert!(!now.is_same_plan(&expected));
         let expected = Fingerprint::parse(&expected.to_string()).unwrap();
-        now.differences(&expected, &new.view(None))
+        now.describe_differences(&expected, &new.make_view(None))
     }
 
-    fn row<'a>(sample: &'a mut Sample, name: &str) -> &'a mut Row {
-        sample.plan.rows.iter_mut().find(|r| r.order == order(name)).unwrap()
+    fn row<'a>(sample: &'a mut Sample, name: &str) -> &'a mut PlanRow {
+        sample.plan.rows.iter_mut().find(|r| r.order == parse_order(name)).unwrap()
     }
 
     #[test]
     fn it_is_read_as_it_is_written() {
-        let fingerprint = of(&sample());
+        let fingerprint = of(&make_sample());
         let text = fingerprint.to_string();
         assert_eq!(text.len(), 3 + 27 + 1 + 6 * 16, "{text}");
         assert_eq!(Fingerprint::parse(&format!(" {text}\n")).unwrap(), fingerprint);
-        let short = Fingerprint::parse(&fingerprint.short().to_string()).unwrap();
-        assert!(short.matches(&fingerprint));
+        let short = Fingerprint::parse(&fingerprint.drop_orders().to_string()).unwrap();
+        assert!(short.is_same_plan(&fingerprint));
         for bad in ["", "e1", "e1.", "e2.AAAA", &text[..20], &text[..40], &format!("{text}."), "e1.!!"] {
             assert!(Fingerprint::parse(bad).is_err(), "{bad}");
         }
@@ -373,75 +379,77 @@ mod tests {
 
     #[test]
     fn what_means_nothing_is_left_out() {
-        let (old, mut new) = (sample(), sample());
+        let (old, mut new) = (make_sample(), make_sample());
         new.plan.at = Time::parse("2031-01-01T00:00:00Z").unwrap();
         new.plan.notices.clear();
-        new.changes.insert("servings/shop/web.yaml".into(), Change::Write(b"another time".to_vec()));
-        row(&mut new, "shop/broken").errors[0].at = Some(At::file("elsewhere.yaml"));
-        row(&mut new, "shop/web").warnings.push(Failure::input("x", "y"));
-        assert!(of(&new).matches(&of(&old)));
+        new.changes.insert("servings/shop/web.yaml".into(), FileChange::Write(b"another time".to_vec()));
+        row(&mut new, "shop/broken").errors[0].at = Some(At::from_file("elsewhere.yaml"));
+        row(&mut new, "shop/web").warnings.push(Failure::new_input("x", "y"));
+        assert!(of(&new).is_same_plan(&of(&old)));
     }
 
     #[test]
     fn what_an_order_that_keeps_all_has_is_its_own_matter() {
-        let (mut old, mut new) = (sample(), sample());
+        let (mut old, mut new) = (make_sample(), make_sample());
         for sample in [&mut old, &mut new] {
             sample.changes.retain(|path, _| !path.contains("kept"));
         }
         row(&mut new, "shop/kept").candidate = None;
-        assert!(of(&new).matches(&of(&old)));
+        assert!(of(&new).is_same_plan(&of(&old)));
     }
 
     #[test]
     fn a_difference_names_the_order_and_what_it_is() {
-        let mut new = sample();
+        let mut new = make_sample();
         row(&mut new, "shop/cart").verdicts[1].message = "1 of 2 approvals".into();
         assert_eq!(
-            differs(&sample(), &new),
+            differs(&make_sample(), &new),
             [
                 "shop/cart: the gates' answers or their evidence changed; it cart-2 waits for Approvals; keeps cart-1"
             ]
         );
-        let mut new = sample();
+        let mut new = make_sample();
         row(&mut new, "shop/web").decision = Decision::Hold;
-        row(&mut new, "shop/web").verdicts = vec![Verdict::failed(GateName::Checks, "too many")];
+        row(&mut new, "shop/web").verdicts = vec![Verdict::make_failed(GateName::Checks, "too many")];
         assert_eq!(
-            differs(&sample(), &new),
+            differs(&make_sample(), &new),
             ["shop/web: was to be promoted; now: web-2 waits for Checks; keeps web-1"]
         );
-        let mut new = sample();
-        row(&mut new, "shop/web").candidate.as_mut().unwrap().artifact.digest = Digest::of(b"other");
-        assert!(differs(&sample(), &new)[0].contains("the candidate or where it goes changed"));
-        let mut new = sample();
-        new.plan.rows.retain(|r| r.order != order("shop/gone"));
-        assert_eq!(differs(&sample(), &new), ["an Order that is not in this plan: was to be removed"]);
+        let mut new = make_sample();
+        row(&mut new, "shop/web").candidate.as_mut().unwrap().artifact.digest = Digest::hash_bytes(b"other");
+        assert!(differs(&make_sample(), &new)[0].contains("the candidate or where it goes changed"));
+        let mut new = make_sample();
+        new.plan.rows.retain(|r| r.order != parse_order("shop/gone"));
+        assert_eq!(differs(&make_sample(), &new), ["an Order that is not in this plan: was to be removed"]);
         assert_eq!(
-            differs(&new, &sample()),
+            differs(&new, &make_sample()),
             ["shop/gone: nothing was to happen; now: is removed: its Order is gone from ./objects"]
         );
-        let mut new = sample();
+        let mut new = make_sample();
         new.plan.problems.clear();
-        assert!(differs(&sample(), &new)[0].starts_with("what cannot be read"));
+        assert!(differs(&make_sample(), &new)[0].starts_with("what cannot be read"));
     }
 
     #[test]
     fn every_input_of_a_decision_counts() {
-        let base = of(&sample());
+        let base = of(&make_sample());
         let changed = |change: &dyn Fn(&mut Sample)| {
-            let mut new = sample();
+            let mut new = make_sample();
             change(&mut new);
-            !of(&new).matches(&base)
+            !of(&new).is_same_plan(&base)
         };
         assert!(changed(&|s| row(s, "shop/web").verdicts[0].parameters = serde_json::json!({"max": 1})));
         assert!(changed(&|s| row(s, "shop/web").verdicts[0].evidence[0].digest = None));
         assert!(changed(&|s| row(s, "shop/web").verdicts[0].evidence[0].key = "other".into()));
         assert!(changed(&|s| row(s, "shop/web").environment = None));
-        let path = sample().plan.rows.iter().find(|r| r.order == order("shop/web")).unwrap().applications[0]
+        let path =
+            make_sample().plan.rows.iter().find(|r| r.order == parse_order("shop/web")).unwrap().applications
+                [0]
             .path
             .clone();
         assert!(changed(&|s| {
-            s.changes.insert(path.clone(), Change::Write(b"another template".to_vec()));
+            s.changes.insert(path.clone(), FileChange::Write(b"another template".to_vec()));
         }));
-        assert!(!Fingerprint::of(&sample().view(None), "other trust").matches(&base));
+        assert!(!Fingerprint::from_view(&make_sample().make_view(None), "other trust").is_same_plan(&base));
     }
 }

@@ -8,7 +8,7 @@ use crate::model::preparation::Preparation;
 use crate::model::serving::ServingStatus;
 use crate::model::time::Time;
 use crate::model::world::{GitOps, Loaded, is_cluster};
-use crate::report::table::{Table, age};
+use crate::report::table::{Table, format_age};
 use std::collections::BTreeMap;
 
 /// How the objects of a `get` are chosen and laid out.
@@ -35,7 +35,7 @@ pub struct ServingLine<'a> {
 
 /// The Servings of a repository as it is.
 #[must_use]
-pub fn servings_of(gitops: &GitOps) -> Vec<ServingLine<'_>> {
+pub fn collect_servings(gitops: &GitOps) -> Vec<ServingLine<'_>> {
     gitops
         .servings
         .iter()
@@ -52,9 +52,9 @@ pub fn servings_of(gitops: &GitOps) -> Vec<ServingLine<'_>> {
 
 /// The Servings of a repository as a plan leaves it: its own rows over what was there.
 #[must_use]
-pub fn servings_after<'a>(before: &'a GitOps, plan: &'a Plan) -> Vec<ServingLine<'a>> {
+pub fn collect_servings_after<'a>(before: &'a GitOps, plan: &'a Plan) -> Vec<ServingLine<'a>> {
     let mut lines: BTreeMap<&OrderRef, ServingLine<'a>> =
-        servings_of(before).into_iter().map(|line| (line.order, line)).collect();
+        collect_servings(before).into_iter().map(|line| (line.order, line)).collect();
     for row in &plan.rows {
         match &row.serving {
             ServingPlan::Keep => {}
@@ -73,11 +73,11 @@ pub fn servings_after<'a>(before: &'a GitOps, plan: &'a Plan) -> Vec<ServingLine
 
 /// NAME ORDER TARGET READY REASON APPROVED VERIFIED AGE; wide adds QUEUED and WAITS FOR.
 #[must_use]
-pub fn servings(lines: &[ServingLine<'_>], layout: Layout) -> Table {
+pub fn build_serving_table(lines: &[ServingLine<'_>], layout: Layout) -> Table {
     let columns = ["NAME", "ORDER", "TARGET", "READY", "REASON", "APPROVED", "VERIFIED", "AGE"];
-    let mut table = table(&columns, &["QUEUED", "WAITS FOR"], layout);
+    let mut table = make_table(&columns, &["QUEUED", "WAITS FOR"], layout);
     for line in lines {
-        let condition = |kind| line.status.and_then(|s| s.condition(kind));
+        let condition = |kind| line.status.and_then(|s| s.find_condition(kind));
         let reason = |kind| condition(kind).map(|c| c.reason.clone()).unwrap_or_default();
         let (ready, why) = match (line.status, condition("Ready")) {
             (None, _) => ("False".to_owned(), "InvalidInput".to_owned()),
@@ -87,81 +87,81 @@ pub fn servings(lines: &[ServingLine<'_>], layout: Layout) -> Table {
         let cells = [
             line.order.name.to_string(),
             line.order.name.to_string(),
-            name(line.status.and_then(|s| s.target_preparation_name.as_ref())),
+            format_name(line.status.and_then(|s| s.target_preparation_name.as_ref())),
             ready,
             why,
             reason("Approved"),
             reason("Verified"),
-            age(line.created, layout.now),
+            format_age(line.created, layout.now),
         ];
-        push(&mut table, layout, &line.order.namespace, &cells, &waiting(line.status));
+        push_row(&mut table, layout, &line.order.namespace, &cells, &format_waiting(line.status));
     }
     table
 }
 
 /// NAME ENVIRONMENT MODE DEPLOYED QUEUED WAITS FOR AGE; wide adds DIGEST.
 #[must_use]
-pub fn orders<'a>(
+pub fn build_order_table<'a>(
     orders: impl IntoIterator<Item = (&'a OrderRef, &'a Loaded<Order>)>,
     gitops: &GitOps,
     layout: Layout,
 ) -> Table {
     let columns = ["NAME", "ENVIRONMENT", "MODE", "DEPLOYED", "QUEUED", "WAITS FOR", "AGE"];
-    let mut table = table(&columns, &["DIGEST"], layout);
+    let mut table = make_table(&columns, &["DIGEST"], layout);
     for (order, loaded) in orders {
-        let status = status(gitops, order);
-        let [queued, waits_for] = waiting(status);
+        let status = find_status(gitops, order);
+        let [queued, waits_for] = format_waiting(status);
         let cells = [
             order.name.to_string(),
             loaded.object.spec.environment.as_ref().map(ToString::to_string).unwrap_or_default(),
-            super::plan::mode(mode(&loaded.object)).to_owned(),
-            name(status.and_then(|s| s.observed_preparation_name.as_ref())),
+            super::plan::format_mode(find_mode(&loaded.object)).to_owned(),
+            format_name(status.and_then(|s| s.observed_preparation_name.as_ref())),
             queued,
             waits_for,
-            age(loaded.object.metadata.creation_timestamp, layout.now),
+            format_age(loaded.object.metadata.creation_timestamp, layout.now),
         ];
         let digest = status.and_then(|s| s.deployed_digest).map(|d| d.to_string()).unwrap_or_default();
-        push(&mut table, layout, &order.namespace, &cells, &[digest]);
+        push_row(&mut table, layout, &order.namespace, &cells, &[digest]);
     }
     table
 }
 
 /// NAME ORDER READY SIGNED QUEUED WAITS FOR AGE; wide adds DIGEST and MESSAGE.
 #[must_use]
-pub fn preparations<'a>(
+pub fn build_preparation_table<'a>(
     preparations: impl IntoIterator<Item = (&'a (Namespace, PreparationName), &'a Loaded<Preparation>)>,
     gitops: &GitOps,
     layout: Layout,
 ) -> Table {
     let columns = ["NAME", "ORDER", "READY", "SIGNED", "QUEUED", "WAITS FOR", "AGE"];
-    let mut table = table(&columns, &["DIGEST", "MESSAGE"], layout);
+    let mut table = make_table(&columns, &["DIGEST", "MESSAGE"], layout);
     for ((namespace, preparation), loaded) in preparations {
         let spec = &loaded.object.spec;
         let order = OrderRef { namespace: namespace.clone(), name: spec.order_name.clone() };
-        let status = status(gitops, &order);
-        let waits = status.and_then(ServingStatus::waits).filter(|(name, _)| name == preparation);
+        let status = find_status(gitops, &order);
+        let waits = status.and_then(ServingStatus::find_wait).filter(|(name, _)| name == preparation);
         let queued = status.and_then(|s| s.queued.as_ref()).filter(|q| q.preparation_name == *preparation);
         let cells = [
             preparation.to_string(),
             spec.order_name.to_string(),
-            ready(loaded).to_owned(),
+            format_ready(loaded).to_owned(),
             spec.artifact.signed.to_string(),
             queued.map(|_| "True".to_owned()).unwrap_or_default(),
             waits.map(|(_, gate)| gate.to_string()).unwrap_or_default(),
-            age(loaded.object.metadata.creation_timestamp, layout.now),
+            format_age(loaded.object.metadata.creation_timestamp, layout.now),
         ];
         let message = spec.commit_message.clone().unwrap_or_default();
-        let wide = [spec.artifact.digest.to_string(), first_line(&message, 60)];
-        push(&mut table, layout, namespace, &cells, &wide);
+        let wide = [spec.artifact.digest.to_string(), cut_first_line(&message, 60)];
+        push_row(&mut table, layout, namespace, &cells, &wide);
     }
     table
 }
 
 /// ORDER PREPARATION ENVIRONMENT PROMOTED HEALTHY ENDED REASON; wide adds DIGEST and REQUESTED BY. Newest first.
 #[must_use]
-pub fn history(lines: &[ServingLine<'_>], layout: Layout) -> Table {
+pub fn build_history_table(lines: &[ServingLine<'_>], layout: Layout) -> Table {
     let columns = ["ORDER", "PREPARATION", "ENVIRONMENT", "PROMOTED", "HEALTHY", "ENDED", "REASON"];
-    let mut table = table(&columns, &["DIGEST", "REQUESTED BY"], layout);
+    let mut table = make_table(&columns, &["DIGEST", "REQUESTED BY"], layout);
     let time = |t: Option<Time>| t.map(|t| t.to_string()).unwrap_or_default();
     for line in lines {
         for entry in line.status.into_iter().flat_map(|s| &s.history) {
@@ -175,45 +175,45 @@ pub fn history(lines: &[ServingLine<'_>], layout: Layout) -> Table {
                 entry.ended_reason.map(|r| r.as_str().to_owned()).unwrap_or_default(),
             ];
             let by = entry.requested_by.as_ref().map(|r| r.name.clone()).unwrap_or_default();
-            push(&mut table, layout, &line.order.namespace, &cells, &[entry.digest.to_string(), by]);
+            push_row(&mut table, layout, &line.order.namespace, &cells, &[entry.digest.to_string(), by]);
         }
     }
     table
 }
 
-fn table(columns: &[&'static str], wide: &[&'static str], layout: Layout) -> Table {
+fn make_table(columns: &[&'static str], wide: &[&'static str], layout: Layout) -> Table {
     let namespace: &[&str] = if layout.namespaces { &["NAMESPACE"] } else { &[] };
     let wide = if layout.wide { wide } else { &[] };
     Table::new(&[namespace, columns, wide].concat())
 }
 
-fn push(table: &mut Table, layout: Layout, namespace: &Namespace, cells: &[String], wide: &[String]) {
+fn push_row(table: &mut Table, layout: Layout, namespace: &Namespace, cells: &[String], wide: &[String]) {
     let namespace = layout.namespaces.then(|| namespace.to_string());
     let wide = if layout.wide { wide } else { &[] };
-    table.row(namespace.iter().chain(cells).chain(wide));
+    table.push_row(namespace.iter().chain(cells).chain(wide));
 }
 
 /// QUEUED and WAITS FOR. Under Automatic nothing is queued, and the newest one waits all the same.
-fn waiting(status: Option<&ServingStatus>) -> [String; 2] {
+fn format_waiting(status: Option<&ServingStatus>) -> [String; 2] {
     let queued = status.and_then(|s| s.queued.as_ref());
-    let waits = status.and_then(ServingStatus::waits);
+    let waits = status.and_then(ServingStatus::find_wait);
     [
         queued.map(|q| q.preparation_name.to_string()).unwrap_or_default(),
         waits.map(|(_, gate)| gate.to_string()).unwrap_or_default(),
     ]
 }
 
-pub(super) fn status<'a>(gitops: &'a GitOps, order: &OrderRef) -> Option<&'a ServingStatus> {
+pub(super) fn find_status<'a>(gitops: &'a GitOps, order: &OrderRef) -> Option<&'a ServingStatus> {
     gitops.servings.get(order).and_then(|file| file.serving.as_ref().ok()).map(|s| &s.status)
 }
 
-fn name(name: Option<&PreparationName>) -> String {
+fn format_name(name: Option<&PreparationName>) -> String {
     name.map(ToString::to_string).unwrap_or_default()
 }
 
 /// Who chooses, as the Order says it; `resolve` reports where its two fields disagree.
 #[must_use]
-pub fn mode(order: &Order) -> Mode {
+pub fn find_mode(order: &Order) -> Mode {
     let said = order.spec.promotion.as_ref().and_then(|p| p.mode);
     said.unwrap_or(match order.spec.auto_deploy {
         Some(AutoDeploy::Enabled) => Mode::Automatic,
@@ -224,9 +224,10 @@ pub fn mode(order: &Order) -> Mode {
 /// The status of the Ready condition; without a controller's status, files are ready
 /// (`docs/design/promotion.md#two-sources-one-meaning`).
 #[must_use]
-pub fn ready(preparation: &Loaded<Preparation>) -> &'static str {
+pub fn format_ready(preparation: &Loaded<Preparation>) -> &'static str {
     let cluster = is_cluster(&preparation.origin.source);
-    match Status::readiness(preparation.object.status.as_ref(), preparation.object.metadata.generation) {
+    match Status::judge_readiness(preparation.object.status.as_ref(), preparation.object.metadata.generation)
+    {
         Readiness::Ready => "True",
         Readiness::NotReady(_) => "False",
         Readiness::NoStatus if !cluster => "True",
@@ -234,9 +235,9 @@ pub fn ready(preparation: &Loaded<Preparation>) -> &'static str {
     }
 }
 
-fn first_line(text: &str, columns: usize) -> String {
+fn cut_first_line(text: &str, columns: usize) -> String {
     let line = text.lines().next().unwrap_or_default();
-    super::escape::truncate(&super::escape::line(line), columns).into_owned()
+    super::escape::truncate_text(&super::escape::escape_line(line), columns).into_owned()
 }
 
 #[cfg(test)]
@@ -244,18 +245,18 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
     use crate::error::Failure;
-    use crate::report::sample::{now, order, sample};
+    use crate::report::sample::{make_now, make_sample, parse_order};
 
     fn layout(namespaces: bool, wide: bool) -> Layout {
-        Layout { namespaces, wide, now: now() }
+        Layout { namespaces, wide, now: make_now() }
     }
 
     #[test]
     fn servings_are_the_guides_table() {
-        let sample = sample();
-        let lines = servings_of(&sample.before);
+        let sample = make_sample();
+        let lines = collect_servings(&sample.before);
         assert_eq!(
-            servings(&lines, layout(false, false)).text(),
+            build_serving_table(&lines, layout(false, false)).format_table(),
             "NAME   ORDER   TARGET   READY   REASON     APPROVED              VERIFIED             AGE\n\
              lone   lone    lone-1   True    Deployed   ApprovalNotRequired   SignaturesVerified   5d\n\
              cart   cart    cart-1   True    Deployed   ApprovalNotRequired   SignaturesVerified   5d\n\
@@ -267,10 +268,11 @@ mod tests {
 
     #[test]
     fn wide_servings_say_what_is_queued_and_where() {
-        let sample = sample();
-        let mut lines = servings_of(&sample.before);
-        lines.retain(|line| *line.order == order("shop/cart") || *line.order == order("dev/lone"));
-        let text = servings(&lines, layout(true, true)).text();
+        let sample = make_sample();
+        let mut lines = collect_servings(&sample.before);
+        lines
+            .retain(|line| *line.order == parse_order("shop/cart") || *line.order == parse_order("dev/lone"));
+        let text = build_serving_table(&lines, layout(true, true)).format_table();
         let rows: Vec<Vec<&str>> =
             text.lines().map(|l| l.split("   ").map(str::trim).filter(|c| !c.is_empty()).collect()).collect();
         assert_eq!(rows[0][0], "NAMESPACE");
@@ -281,28 +283,28 @@ mod tests {
 
     #[test]
     fn a_serving_that_does_not_read_is_shown_as_such() {
-        let mut sample = sample();
-        sample.before.servings.get_mut(&order("shop/web")).unwrap().serving =
-            Err(Failure::input("x", "nonsense"));
-        let mut lines = servings_of(&sample.before);
-        lines.retain(|line| *line.order == order("shop/web"));
+        let mut sample = make_sample();
+        sample.before.servings.get_mut(&parse_order("shop/web")).unwrap().serving =
+            Err(Failure::new_input("x", "nonsense"));
+        let mut lines = collect_servings(&sample.before);
+        lines.retain(|line| *line.order == parse_order("shop/web"));
         assert_eq!(
-            servings(&lines, layout(false, false)).text().lines().nth(1).unwrap(),
+            build_serving_table(&lines, layout(false, false)).format_table().lines().nth(1).unwrap(),
             "web    web     <none>   False   InvalidInput   <none>     <none>     <unknown>"
         );
     }
 
     #[test]
     fn after_a_plan_the_servings_are_those_it_leaves() {
-        let sample = sample();
-        let lines = servings_after(&sample.before, &sample.plan);
+        let sample = make_sample();
+        let lines = collect_servings_after(&sample.before, &sample.plan);
         let targets: Vec<String> = lines
             .iter()
             .map(|line| {
                 format!(
                     "{} {}",
                     line.order,
-                    name(line.status.and_then(|s| s.target_preparation_name.as_ref()))
+                    format_name(line.status.and_then(|s| s.target_preparation_name.as_ref()))
                 )
             })
             .collect();
@@ -312,15 +314,21 @@ mod tests {
 
     #[test]
     fn a_history_tells_when_and_how_it_ended() {
-        let sample = sample();
-        let lines: Vec<_> =
-            servings_of(&sample.before).into_iter().filter(|l| *l.order == order("shop/web")).collect();
-        let text = history(&lines, layout(false, false)).text();
+        let sample = make_sample();
+        let lines: Vec<_> = collect_servings(&sample.before)
+            .into_iter()
+            .filter(|l| *l.order == parse_order("shop/web"))
+            .collect();
+        let text = build_history_table(&lines, layout(false, false)).format_table();
         assert_eq!(
             text,
             "ORDER   PREPARATION   ENVIRONMENT   PROMOTED               HEALTHY                ENDED                  REASON\n\
              web     web-1         production    2026-03-05T12:00:00Z   2026-03-05T12:05:00Z   2026-03-06T12:05:00Z   Degraded\n"
         );
-        assert!(history(&lines, layout(false, true)).text().contains("Ann <ann@shop.example>"));
+        assert!(
+            build_history_table(&lines, layout(false, true))
+                .format_table()
+                .contains("Ann <ann@shop.example>")
+        );
     }
 }

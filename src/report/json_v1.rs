@@ -10,9 +10,9 @@ pub mod schema;
 pub mod verify;
 
 use crate::error;
-use crate::files::Change;
+use crate::files::FileChange;
 use crate::model::plan::{self as model, ApplicationAction};
-use crate::model::verdict::{For, Outcome, Verdict};
+use crate::model::verdict::{For, GateOutcome, Verdict};
 use crate::report::view::{self, View, Written};
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -23,7 +23,8 @@ pub const API_VERSION: &str = "expedite.kokumi.dev/v1";
 /// Kind `Plan` or `Run`.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Plan {
+#[schemars(rename = "Plan")]
+pub struct PlanDocument {
     /// [`API_VERSION`].
     pub api_version: &'static str,
     /// `Plan` or `Run`.
@@ -35,29 +36,30 @@ pub struct Plan {
     /// The commit that was made; null where there was none.
     pub commit: Option<String>,
     /// Counts.
-    pub summary: Summary,
+    pub summary: SummaryJson,
     /// One per Order, sorted.
-    pub orders: Vec<Order>,
+    pub orders: Vec<PlanOrderJson>,
     /// Files that change, sorted.
     pub files: Vec<File>,
     /// Files in our folders that are not as we wrote them.
-    pub drift: Vec<Drift>,
+    pub drift: Vec<DriftJson>,
     /// The removal guard's stop; null where it did not stop.
     pub guard: Option<Guard>,
     /// Problems of no single Order.
-    pub problems: Vec<Failure>,
+    pub problems: Vec<FailureJson>,
     /// Warnings of no single Order.
-    pub warnings: Vec<Failure>,
+    pub warnings: Vec<FailureJson>,
     /// For `plan --expect`; null for a run.
     pub fingerprint: Option<String>,
     /// What the plan was compared with (`--base`); null where it was not.
-    pub base: Option<Base>,
+    pub base: Option<BaseJson>,
 }
 
 /// What a plan was compared with: its Orders are those that the change bears on.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Base {
+#[schemars(rename = "Base")]
+pub struct BaseJson {
     /// As it was asked for.
     pub reference: String,
     /// The commit whose settings and trust count.
@@ -76,7 +78,8 @@ pub struct Base {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
-pub struct Summary {
+#[schemars(rename = "Summary")]
+pub struct SummaryJson {
     pub orders: usize,
     pub promoted: usize,
     pub held: usize,
@@ -89,7 +92,8 @@ pub struct Summary {
 /// One Order's row.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Order {
+#[schemars(rename = "Order")]
+pub struct PlanOrderJson {
     /// Its namespace.
     pub namespace: String,
     /// Its name.
@@ -99,9 +103,9 @@ pub struct Order {
     /// `Manual` or `Automatic`.
     pub mode: &'static str,
     /// What was deployed before.
-    pub deployed: Option<Deployed>,
+    pub deployed: Option<DeployedJson>,
     /// What could be promoted.
-    pub candidate: Option<Candidate>,
+    pub candidate: Option<CandidateJson>,
     /// `Keep`, `Promote`, `Rollback`, `Hold`, `Error` or `Remove`.
     pub decision: &'static str,
     /// Who asked for the promotion; of `Promote` and `Rollback`.
@@ -109,22 +113,23 @@ pub struct Order {
     /// The first gate that does not pass.
     pub waits_for: Option<&'static str>,
     /// When what waits can deploy; null of a run, and where nothing waits.
-    pub forecast: Option<explain::Forecast>,
+    pub forecast: Option<explain::ForecastJson>,
     /// Every gate's answer for the candidate, in order.
-    pub gates: Vec<Gate>,
+    pub gates: Vec<GateJson>,
     /// One per Cluster, and one per Application that goes.
-    pub applications: Vec<Application>,
+    pub applications: Vec<ApplicationJson>,
     /// This Order's errors.
-    pub errors: Vec<Failure>,
+    pub errors: Vec<FailureJson>,
     /// This Order's warnings.
-    pub warnings: Vec<Failure>,
+    pub warnings: Vec<FailureJson>,
 }
 
 /// What is deployed.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
-pub struct Deployed {
+#[schemars(rename = "Deployed")]
+pub struct DeployedJson {
     pub preparation_name: String,
     pub digest: Option<String>,
 }
@@ -133,7 +138,8 @@ pub struct Deployed {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
-pub struct Candidate {
+#[schemars(rename = "Candidate")]
+pub struct CandidateJson {
     pub preparation_name: String,
     pub repository: String,
     pub digest: String,
@@ -144,7 +150,8 @@ pub struct Candidate {
 /// One gate's answer.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Gate {
+#[schemars(rename = "Gate")]
+pub struct GateJson {
     /// Its name.
     pub name: &'static str,
     /// `Passed`, `Waiting` or `Failed`.
@@ -160,14 +167,15 @@ pub struct Gate {
     /// Whether something it needs could not be read.
     pub unread: bool,
     /// What it rests on.
-    pub evidence: Vec<Evidence>,
+    pub evidence: Vec<EvidenceJson>,
 }
 
 /// One piece a gate's answer rests on.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
-pub struct Evidence {
+#[schemars(rename = "Evidence")]
+pub struct EvidenceJson {
     pub kind: String,
     pub name: String,
     pub digest: Option<String>,
@@ -178,7 +186,8 @@ pub struct Evidence {
 /// One Application.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Application {
+#[schemars(rename = "Application")]
+pub struct ApplicationJson {
     /// For which Cluster.
     pub cluster: String,
     /// Its name.
@@ -207,7 +216,8 @@ pub struct File {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
-pub struct Drift {
+#[schemars(rename = "Drift")]
+pub struct DriftJson {
     pub path: String,
     pub message: String,
     /// The hand edit, as a unified diff.
@@ -221,13 +231,14 @@ pub struct Drift {
 #[allow(missing_docs)]
 pub struct Guard {
     pub allowed: usize,
-    pub removals: Vec<Drift>,
+    pub removals: Vec<DriftJson>,
 }
 
 /// Something that is wrong.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Failure {
+#[schemars(rename = "Failure")]
+pub struct FailureJson {
     /// Stable, for scripts.
     pub code: &'static str,
     /// The object or thing.
@@ -248,19 +259,19 @@ pub struct Failure {
 
 /// The plan (or run) as one JSON document, indented, with a line's end.
 #[must_use]
-pub fn plan(view: &View<'_>) -> String {
-    let sum = view.summary();
+pub fn format_plan(view: &View<'_>) -> String {
+    let sum = view.count_rows();
     let commit = match view.written {
         Some(Written::Commit { id, .. }) => Some(id.to_string()),
         Some(Written::Nothing | Written::Stopped) | None => None,
     };
-    print(&Plan {
+    format_document(&PlanDocument {
         api_version: API_VERSION,
         kind: if view.written.is_some() { "Run" } else { "Plan" },
         at: view.plan.at.to_string(),
         head: view.plan.head.as_ref().map(ToString::to_string),
         commit,
-        summary: Summary {
+        summary: SummaryJson {
             orders: sum.orders,
             promoted: sum.promoted,
             held: sum.held,
@@ -269,27 +280,31 @@ pub fn plan(view: &View<'_>) -> String {
             unchanged: sum.kept,
             files: sum.files,
         },
-        orders: view.plan.rows.iter().map(|row| order(view, row)).collect(),
+        orders: view.plan.rows.iter().map(|row| make_order(view, row)).collect(),
         files: view
             .changes
             .iter()
             .map(|(path, change)| File {
                 path: path.clone(),
                 action: match change {
-                    Change::Write(_) => "write",
-                    Change::Delete => "delete",
+                    FileChange::Write(_) => "write",
+                    FileChange::Delete => "delete",
                 },
             })
             .collect(),
-        drift: view.drift.iter().map(|d| Drift { diff: d.diff.clone(), ..drift(&d.path, &d.what) }).collect(),
+        drift: view
+            .drift
+            .iter()
+            .map(|d| DriftJson { diff: d.diff.clone(), ..make_drift(&d.path, &d.what) })
+            .collect(),
         guard: view.plan.guard.as_ref().map(|stop| Guard {
             allowed: stop.allowed,
-            removals: stop.removals.iter().map(|(path, why)| drift(path, why)).collect(),
+            removals: stop.removals.iter().map(|(path, why)| make_drift(path, why)).collect(),
         }),
-        problems: view.plan.problems.iter().map(failure).collect(),
-        warnings: view.plan.notices.iter().map(failure).collect(),
+        problems: view.plan.problems.iter().map(make_failure).collect(),
+        warnings: view.plan.notices.iter().map(make_failure).collect(),
         fingerprint: view.preview.fingerprint.as_ref().map(ToString::to_string),
-        base: view.preview.base.as_ref().map(|base| Base {
+        base: view.preview.base.as_ref().map(|base| BaseJson {
             reference: base.reference.clone(),
             commit: base.commit.clone(),
             anyway: base.anyway,
@@ -300,32 +315,32 @@ pub fn plan(view: &View<'_>) -> String {
     })
 }
 
-fn drift(path: &str, message: &str) -> Drift {
-    Drift { path: path.to_owned(), message: message.to_owned(), diff: None }
+fn make_drift(path: &str, message: &str) -> DriftJson {
+    DriftJson { path: path.to_owned(), message: message.to_owned(), diff: None }
 }
 
 /// One Order's row in this shape.
 #[must_use]
-pub fn order(view: &View<'_>, row: &model::Row) -> Order {
-    let deployed = view.serving(row).and_then(|serving| {
+pub fn make_order(view: &View<'_>, row: &model::PlanRow) -> PlanOrderJson {
+    let deployed = view.find_serving(row).and_then(|serving| {
         let digest = serving.status.deployed_digest.map(|d| d.to_string());
         let name = serving.status.observed_preparation_name.as_ref()?;
-        Some(Deployed { preparation_name: name.to_string(), digest })
+        Some(DeployedJson { preparation_name: name.to_string(), digest })
     });
-    Order {
+    PlanOrderJson {
         namespace: row.order.namespace.to_string(),
         name: row.order.name.to_string(),
         environment: row.environment.as_ref().map(ToString::to_string),
-        mode: super::plan::mode(row.mode),
+        mode: super::plan::format_mode(row.mode),
         deployed,
-        candidate: row.candidate.as_ref().map(|c| Candidate {
+        candidate: row.candidate.as_ref().map(|c| CandidateJson {
             preparation_name: c.name.to_string(),
             repository: c.artifact.repository.to_string(),
             digest: c.artifact.digest.to_string(),
             base_digest: c.base_digest.map(|d| d.to_string()),
             target_namespace: c.target_namespace.to_string(),
         }),
-        decision: view::decision(row),
+        decision: view::format_decision(row),
         requested_by: match &row.decision {
             model::Decision::Promote(promotion) => Some(promotion.requested_by.name.clone()),
             model::Decision::Keep
@@ -333,23 +348,23 @@ pub fn order(view: &View<'_>, row: &model::Row) -> Order {
             | model::Decision::Broken
             | model::Decision::Remove(_) => None,
         },
-        waits_for: super::plan::waits_for(row).map(|v| v.gate.as_str()),
-        forecast: view.forecast(row).map(explain::forecast),
-        gates: row.verdicts.iter().map(gate).collect(),
-        applications: row.applications.iter().map(|a| application(view, a)).collect(),
-        errors: row.errors.iter().map(failure).collect(),
-        warnings: row.warnings.iter().map(failure).collect(),
+        waits_for: super::plan::find_waited_gate(row).map(|v| v.gate.as_str()),
+        forecast: view.find_forecast(row).map(explain::make_forecast),
+        gates: row.verdicts.iter().map(make_gate).collect(),
+        applications: row.applications.iter().map(|a| make_application(view, a)).collect(),
+        errors: row.errors.iter().map(make_failure).collect(),
+        warnings: row.warnings.iter().map(make_failure).collect(),
     }
 }
 
-fn gate(verdict: &Verdict) -> Gate {
+fn make_gate(verdict: &Verdict) -> GateJson {
     let (outcome, waiting_for) = match &verdict.outcome {
-        Outcome::Passed => ("Passed", None),
-        Outcome::Failed => ("Failed", None),
-        Outcome::Waiting(what) => ("Waiting", Some(what)),
+        GateOutcome::Passed => ("Passed", None),
+        GateOutcome::Failed => ("Failed", None),
+        GateOutcome::Waiting(what) => ("Waiting", Some(what)),
     };
     let text = |text: &str| text.to_owned();
-    Gate {
+    GateJson {
         name: verdict.gate.as_str(),
         outcome,
         waiting_for: waiting_for.map(|what| match what {
@@ -393,7 +408,7 @@ fn gate(verdict: &Verdict) -> Gate {
         evidence: verdict
             .evidence
             .iter()
-            .map(|e| Evidence {
+            .map(|e| EvidenceJson {
                 kind: text(&e.kind),
                 name: text(&e.name),
                 digest: e.digest.map(|d| d.to_string()),
@@ -404,17 +419,17 @@ fn gate(verdict: &Verdict) -> Gate {
     }
 }
 
-fn application(view: &View<'_>, plan: &model::ApplicationPlan) -> Application {
+fn make_application(view: &View<'_>, plan: &model::ApplicationPlan) -> ApplicationJson {
     let (reason, message) = match &plan.action {
         ApplicationAction::Pin(_) => (None, None),
         ApplicationAction::Hold { reason, message } => (Some(reason.clone()), Some(message.clone())),
         ApplicationAction::Detach(why) | ApplicationAction::Remove(why) => (None, Some(why.clone())),
     };
-    Application {
+    ApplicationJson {
         cluster: plan.cluster.to_string(),
         name: plan.name.to_string(),
         path: plan.path.clone(),
-        action: view.action(plan).unwrap_or("keep"),
+        action: view.describe_action(plan).unwrap_or("keep"),
         reason,
         message,
     }
@@ -422,8 +437,8 @@ fn application(view: &View<'_>, plan: &model::ApplicationPlan) -> Application {
 
 /// A failure in this shape.
 #[must_use]
-pub fn failure(from: &error::Failure) -> Failure {
-    Failure {
+pub fn make_failure(from: &error::Failure) -> FailureJson {
+    FailureJson {
         code: from.code,
         object: from.what.clone(),
         file: from.at.as_ref().map(|at| at.file.clone()),
@@ -436,25 +451,31 @@ pub fn failure(from: &error::Failure) -> Failure {
 }
 
 /// Indented, with a line's end. These structs hold nothing that JSON cannot say.
-pub(super) fn print<T: Serialize>(document: &T) -> String {
+pub(super) fn format_document<T: Serialize>(document: &T) -> String {
     let mut text = serde_json::to_string_pretty(document)
         .unwrap_or_else(|error| format!("{{\"error\":{:?}}}", error.to_string()));
     text.push('\n');
-    crate::report::escape::json(&text).into_owned()
+    crate::report::escape::escape_json(&text).into_owned()
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
-    use crate::report::get::servings_of;
-    use crate::report::sample::{same, sample};
+    use crate::report::get::collect_servings;
+    use crate::report::sample::{check_same, make_sample};
 
     #[test]
     fn the_shape_is_frozen() {
-        let sample = sample();
-        same("json_v1/expected-plan.json", &plan(&sample.view(None)));
-        same("json_v1/expected-servings.json", &get::servings(&servings_of(&sample.before)[1..2]));
-        same("json_v1/expected-history.json", &get::history(&servings_of(&sample.before)[1..2]));
+        let sample = make_sample();
+        check_same("json_v1/expected-plan.json", &format_plan(&sample.make_view(None)));
+        check_same(
+            "json_v1/expected-servings.json",
+            &get::format_servings(&collect_servings(&sample.before)[1..2]),
+        );
+        check_same(
+            "json_v1/expected-history.json",
+            &get::format_history(&collect_servings(&sample.before)[1..2]),
+        );
     }
 }

@@ -6,8 +6,8 @@
 mod fold;
 mod summary;
 
-use crate::report::escape::markdown_code as code;
-use crate::report::view::{View, counted};
+use crate::report::escape::format_markdown_code as code;
+use crate::report::view::{View, format_count};
 use fold::Fold;
 use std::fmt::Write as _;
 
@@ -16,11 +16,11 @@ pub const MARKER: &str = "<!-- expedite:plan -->";
 
 /// The plan in at most `budget` bytes (where that leaves room for the counts).
 #[must_use]
-pub fn plan(view: &View<'_>, budget: usize) -> String {
-    let footer = footer(view, budget);
+pub fn format_plan(view: &View<'_>, budget: usize) -> String {
+    let footer = format_footer(view, budget);
     let room = budget.saturating_sub(footer.len() + RESERVE);
-    let mut out = summary::text(view, room);
-    let folds: Vec<Fold> = summary::ordered(view).map(|row| Fold::new(view, row)).collect();
+    let mut out = summary::format_summary(view, room);
+    let folds: Vec<Fold> = summary::sort_rows(view).map(|row| Fold::new(view, row)).collect();
     // What is not shown whole is shown without what is inside; an Order has more to say than a list of files.
     let mut base = out.len();
     let mut kept = Vec::new();
@@ -34,16 +34,18 @@ pub fn plan(view: &View<'_>, budget: usize) -> String {
             false => left_out += 1,
         }
     }
-    let shares = shares(&kept.iter().map(Fold::need).collect::<Vec<_>>(), room.saturating_sub(base));
+    let shares =
+        split_room(&kept.iter().map(Fold::measure_resources).collect::<Vec<_>>(), room.saturating_sub(base));
     for (fold, share) in kept.iter().zip(shares) {
-        out.push_str(&fold.text(share));
+        out.push_str(&fold.format_fold(share));
     }
     if left_out > 0 {
-        let what = counted(left_out, "Order is", "Orders are");
+        let what = format_count(left_out, "Order is", "Orders are");
         let _ = write!(out, "\n{what} left out here for length; `expedite plan` shows all.\n");
     }
     for drift in view.drift {
-        let line = format!("\n- {}: {}\n", code(&drift.path), crate::report::escape::markdown(&drift.what));
+        let line =
+            format!("\n- {}: {}\n", code(&drift.path), crate::report::escape::escape_markdown(&drift.what));
         if out.len() + line.len() <= room {
             out.push_str(&line);
         }
@@ -56,7 +58,7 @@ pub fn plan(view: &View<'_>, budget: usize) -> String {
 const RESERVE: usize = 400;
 
 /// How much each may use of `room`: those that need little get it, the others share the rest evenly.
-fn shares(needs: &[usize], room: usize) -> Vec<usize> {
+fn split_room(needs: &[usize], room: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..needs.len()).collect();
     order.sort_by_key(|i| needs[*i]);
     let mut shares = vec![0; needs.len()];
@@ -69,9 +71,9 @@ fn shares(needs: &[usize], room: usize) -> Vec<usize> {
 }
 
 /// The fingerprint: for people the short one, for machines all of it where that is no large part of the page.
-fn footer(view: &View<'_>, budget: usize) -> String {
+fn format_footer(view: &View<'_>, budget: usize) -> String {
     let Some(fingerprint) = &view.preview.fingerprint else { return String::new() };
-    let (whole, short) = (fingerprint.to_string(), fingerprint.short().to_string());
+    let (whole, short) = (fingerprint.to_string(), fingerprint.drop_orders().to_string());
     let machine = if whole.len() <= budget / 8 { &whole } else { &short };
     format!(
         "\nFingerprint {}: `expedite plan --expect` says no once this is no longer what would happen.\n\
@@ -91,7 +93,7 @@ const FINGERPRINT: &str = "<!-- expedite:fingerprint ";
 /// assert_eq!(fingerprint("no plan"), None);
 /// ```
 #[must_use]
-pub fn fingerprint(page: &str) -> Option<&str> {
+pub fn find_fingerprint(page: &str) -> Option<&str> {
     let (_, rest) = page.rsplit_once(FINGERPRINT)?;
     rest.split_once(" -->").map(|(text, _)| text)
 }
@@ -100,7 +102,7 @@ pub fn fingerprint(page: &str) -> Option<&str> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
-    use crate::compare::{Side, compare};
+    use crate::compare::{ArtifactSide, compare_artifacts};
     use crate::error::Failure;
     use crate::model::order::Mode;
     use crate::model::plan::{Decision, Forecast};
@@ -108,14 +110,16 @@ mod tests {
     use crate::model::verdict::{For, GateName, Verdict};
     use crate::report::fingerprint::Fingerprint;
     use crate::report::preview::{Against, More};
-    use crate::report::sample::{Sample, now, order, row, same, sample};
+    use crate::report::sample::{Sample, check_same, make_now, make_row, make_sample, parse_order};
     use serde_json::{Value, json};
 
     fn inside(old: &[Value], new: &[Value]) -> More {
-        let of = |all: &[Value]| all.iter().map(|o| Resource::of(o.clone(), "x.yaml")).collect::<Vec<_>>();
+        let of = |all: &[Value]| {
+            all.iter().map(|o| Resource::from_object(o.clone(), "x.yaml")).collect::<Vec<_>>()
+        };
         let (old, new) = (of(old), of(new));
-        let side = |resources| Side { resources, namespace: Some("shop") };
-        More { inside: Some(Ok(compare(side(&old), side(&new), false))), ..More::default() }
+        let side = |resources| ArtifactSide { resources, namespace: Some("shop") };
+        More { inside: Some(Ok(compare_artifacts(side(&old), side(&new), false))), ..More::default() }
     }
 
     fn config(n: usize, text: &str) -> Value {
@@ -124,29 +128,30 @@ mod tests {
 
     /// With what is inside, a forecast, and a base.
     fn full() -> Sample {
-        let mut sample = sample();
+        let mut sample = make_sample();
         let deployment = |image: &str, replicas: u8| json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web"}, "spec": {"replicas": replicas, "containers": [{"name": "web", "image": image}]}});
         let web = inside(
             &[deployment("web:1", 2), config(1, "a\nb\nc\n")],
             &[deployment("web:2", 0), config(2, "x")],
         );
-        sample.preview.more.insert(order("shop/web"), web);
+        sample.preview.more.insert(parse_order("shop/web"), web);
         let forecast =
-            Forecast::NotBefore { time: now(), gate: GateName::Approvals, message: "0 of 2".into() };
-        let unread = Failure::input("artifact", "it is not in the registry").of("registry.shop.example/x");
+            Forecast::NotBefore { time: make_now(), gate: GateName::Approvals, message: "0 of 2".into() };
+        let unread = Failure::new_input("artifact", "it is not in the registry")
+            .with_object("registry.shop.example/x");
         let cart = More {
             forecast: Some(forecast),
             inside: Some(Err(unread)),
             moves: Some(("a".into(), "shop".into())),
         };
-        sample.preview.more.insert(order("shop/cart"), cart);
-        sample.preview.fingerprint = Some(Fingerprint::of(&sample.view(None), "trust"));
+        sample.preview.more.insert(parse_order("shop/cart"), cart);
+        sample.preview.fingerprint = Some(Fingerprint::from_view(&sample.make_view(None), "trust"));
         sample
     }
 
     #[test]
     fn a_plan_reads_as_a_page() {
-        same("markdown/expected.md", &plan(&full().view(None), 60_000));
+        check_same("markdown/expected.md", &format_plan(&full().make_view(None), 60_000));
     }
 
     #[test]
@@ -157,32 +162,32 @@ mod tests {
             reference: "origin/main".into(),
             commit: "0123456789".into(),
             anyway: 4,
-            without: [(order("shop/web"), "keeps web-1".to_owned())].into(),
-            gone: vec![order("shop/left")],
+            without: [(parse_order("shop/web"), "keeps web-1".to_owned())].into(),
+            gone: vec![parse_order("shop/left")],
             weakened: vec!["Kitchen: key evil may vouch for provenance".into()],
             notes: vec!["expedite.yaml changes; that of origin/main counts here".into()],
         });
-        same("markdown/expected-base.md", &plan(&sample.view(None), 60_000));
+        check_same("markdown/expected-base.md", &format_plan(&sample.make_view(None), 60_000));
     }
 
     #[test]
     fn the_budget_holds_and_the_counts_survive() {
-        let mut sample = sample();
+        let mut sample = make_sample();
         sample.plan.rows = (0..400)
             .map(|n| {
-                let mut held = row(&format!("shop/app-{n}"), Mode::Manual, Some("x-1"), Decision::Hold);
+                let mut held = make_row(&format!("shop/app-{n}"), Mode::Manual, Some("x-1"), Decision::Hold);
                 let message = format!("{} 🍲", "long words ".repeat(80));
-                held.verdicts = vec![Verdict::waiting(GateName::Window, For::Evidence, message)];
+                held.verdicts = vec![Verdict::make_waiting(GateName::Window, For::Evidence, message)];
                 held
             })
             .collect();
         for n in 0..400 {
             let all: Vec<Value> = (0..30).map(|i| config(i, &"value ".repeat(20))).collect();
-            sample.preview.more.insert(order(&format!("shop/app-{n}")), inside(&[], &all));
+            sample.preview.more.insert(parse_order(&format!("shop/app-{n}")), inside(&[], &all));
         }
-        sample.preview.fingerprint = Some(Fingerprint::of(&sample.view(None), "trust"));
+        sample.preview.fingerprint = Some(Fingerprint::from_view(&sample.make_view(None), "trust"));
         for budget in [3_000, 10_000, 65_536, 100_000] {
-            let page = plan(&sample.view(None), budget);
+            let page = format_plan(&sample.make_view(None), budget);
             assert!(page.len() <= budget, "{} of {budget}", page.len());
             assert!(page.contains("400 held"), "the counts are exact");
             assert!(page.contains("are left out here for length"), "{budget}");
@@ -191,21 +196,21 @@ mod tests {
             assert!(table.clone().all(|l| l.ends_with('|')), "no row is cut");
             assert_eq!(page.matches("```").count() % 2, 0, "no block is open");
         }
-        let whole = plan(&sample.view(None), 100_000_000);
+        let whole = format_plan(&sample.make_view(None), 100_000_000);
         assert_eq!(whole.matches("<details>").count(), 400);
         assert!(!whole.contains("left out"));
     }
 
     #[test]
     fn whole_resources_are_added_while_they_fit() {
-        let mut sample = sample();
-        sample.plan.rows.retain(|r| r.order == order("shop/web"));
+        let mut sample = make_sample();
+        sample.plan.rows.retain(|r| r.order == parse_order("shop/web"));
         let objects = |text: &str| -> Vec<Value> { (0..300).map(|n| config(n, &text.repeat(40))).collect() };
         let mut more = inside(&objects("old "), &objects("new "));
         let Some(Ok(found)) = &mut more.inside else { panic!() };
         assert_eq!(found.changes.len(), 300);
-        sample.preview.more.insert(order("shop/web"), more);
-        let page = plan(&sample.view(None), 65_536);
+        sample.preview.more.insert(parse_order("shop/web"), more);
+        let page = format_plan(&sample.make_view(None), 65_536);
         assert!(page.len() <= 65_536 && page.len() > 60_000, "{}", page.len());
         assert!(page.contains("0 added, 300 changed, 0 removed"), "the counts are exact");
         let shown = page.matches("**ConfigMap c").count();
@@ -220,25 +225,25 @@ mod tests {
 
     #[test]
     fn one_order_too_long_for_the_page_leaves_the_others() {
-        let mut sample = sample();
-        let all = plan(&sample.view(None), 60_000).matches("<details>").count();
+        let mut sample = make_sample();
+        let all = format_plan(&sample.make_view(None), 60_000).matches("<details>").count();
         for _ in 0..200 {
-            sample.plan.rows[0].errors.push(Failure::input("x", "y".repeat(1_000)));
+            sample.plan.rows[0].errors.push(Failure::new_input("x", "y".repeat(1_000)));
         }
-        let page = plan(&sample.view(None), 65_536);
+        let page = format_plan(&sample.make_view(None), 65_536);
         assert_eq!(page.matches("<details>").count(), all - 1);
         assert!(page.contains("1 Order is left out here"), "{page}");
     }
 
     #[test]
     fn foreign_text_closes_no_fold_and_calls_nobody() {
-        let mut sample = sample();
+        let mut sample = make_sample();
         sample.plan.rows.retain(|r| r.order.name.as_str() == "cart");
         let evil = "</details>\n\n# all good\n@everyone | [x](https://evil.example) ``` <!-- --> #12";
         sample.plan.rows[0].verdicts[1].message = evil.into();
         let object = json!({"kind": "ConfigMap", "metadata": {"name": evil}, "data": {evil: format!("a\n````\n{evil}\n")}});
-        sample.preview.more.insert(order("shop/cart"), inside(&[], &[object]));
-        let page = plan(&sample.view(None), 60_000);
+        sample.preview.more.insert(parse_order("shop/cart"), inside(&[], &[object]));
+        let page = format_plan(&sample.make_view(None), 60_000);
         let fenced = |line: &&str| line.starts_with(['+', '`']);
         assert!(page.contains("\n`````diff\n+ "), "the fence is longer than any inside: {page}");
         let prose: String =
@@ -252,8 +257,8 @@ mod tests {
 
     #[test]
     fn room_is_shared() {
-        assert_eq!(shares(&[10, 100, 100], 110), [10, 50, 50]);
-        assert_eq!(shares(&[], 5), Vec::<usize>::new());
-        assert_eq!(shares(&[3, 4], 100), [3, 4]);
+        assert_eq!(split_room(&[10, 100, 100], 110), [10, 50, 50]);
+        assert_eq!(split_room(&[], 5), Vec::<usize>::new());
+        assert_eq!(split_room(&[3, 4], 100), [3, 4]);
     }
 }

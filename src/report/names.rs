@@ -24,7 +24,7 @@ pub const SERVING: &str = "serving";
 /// assert_eq!(names::line(names::ORDER, &shop, "web", &[shop.clone()]), "order.delivery.kokumi.dev/web\n");
 /// ```
 #[must_use]
-pub fn line(kind: &str, namespace: &Namespace, name: &str, asked: &[Namespace]) -> String {
+pub fn format_line(kind: &str, namespace: &Namespace, name: &str, asked: &[Namespace]) -> String {
     match asked {
         [_] => format!("{kind}.{GROUP}/{name}\n"),
         [..] => format!("{kind}.{GROUP}/{namespace}/{name}\n"),
@@ -33,6 +33,6 @@ pub fn line(kind: &str, namespace: &Namespace, name: &str, asked: &[Namespace]) 
 
 /// A line for each Order (or Serving), in their order.
 #[must_use]
-pub fn lines<'a>(kind: &str, all: impl Iterator<Item = &'a OrderRef>, asked: &[Namespace]) -> String {
-    all.map(|order| line(kind, &order.namespace, order.name.as_str(), asked)).collect()
+pub fn format_lines<'a>(kind: &str, all: impl Iterator<Item = &'a OrderRef>, asked: &[Namespace]) -> String {
+    all.map(|order| format_line(kind, &order.namespace, order.name.as_str(), asked)).collect()
 }

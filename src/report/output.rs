@@ -1,7 +1,7 @@
 //! The two streams of a run: stdout is the result, stderr is for people. The only place that writes
 //! to either; it is handed both by `main`.
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use crate::report::failure::{self, Level};
 use crate::report::{escape, github};
 use std::fs::OpenOptions;
@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// How a stream is dressed and how much is said.
 #[derive(Debug, Clone, Default)]
-pub struct Style {
+pub struct OutputStyle {
     /// Colour on stdout.
     pub colour: bool,
     /// Colour on stderr.
@@ -30,79 +30,84 @@ pub struct Style {
 pub struct Output {
     out: Box<dyn Write + Send>,
     err: Box<dyn Write + Send>,
-    style: Style,
+    style: OutputStyle,
     gone: bool,
     progress_shown: bool,
-    worst: Option<Kind>,
+    worst: Option<FailureKind>,
 }
 
 impl Output {
     /// Over the writers that `main` hands in.
     #[must_use]
-    pub fn new(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, style: Style) -> Self {
+    pub fn new(out: Box<dyn Write + Send>, err: Box<dyn Write + Send>, style: OutputStyle) -> Self {
         Self { out, err, style, gone: false, progress_shown: false, worst: None }
     }
 
     /// How the streams are dressed.
     #[must_use]
-    pub fn style(&self) -> &Style {
+    pub fn style(&self) -> &OutputStyle {
         &self.style
     }
 
     /// Writes a part of the result. The text's foreign parts are neutralised already.
-    pub fn result(&mut self, text: &str) {
+    pub fn write_result(&mut self, text: &str) {
         self.clear_progress();
         if self.gone {
             return;
         }
-        let text = if self.style.github { escape::workflow_log(text) } else { text.into() };
+        let text = if self.style.github { escape::escape_workflow_log(text) } else { text.into() };
         if let Err(error) = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()) {
             self.gone = true;
             if error.kind() != io::ErrorKind::BrokenPipe {
-                self.error(&Failure::new(Kind::Internal, "stdout", format!("writing the result: {error}")));
+                self.report_error(&Failure::new(
+                    FailureKind::Internal,
+                    "stdout",
+                    format!("writing the result: {error}"),
+                ));
             }
         }
     }
 
     /// Tells of something that is wrong; it decides the exit status.
-    pub fn error(&mut self, failure: &Failure) {
-        self.worst = Some(worse(self.worst, failure.kind));
-        self.failure(failure, Level::Error);
+    pub fn report_error(&mut self, failure: &Failure) {
+        self.worst = Some(find_worse(self.worst, failure.kind));
+        self.write_failure(failure, Level::Error);
     }
 
     /// Says what is wrong with the command line: clap's text, of several lines, some of them foreign.
-    pub fn usage(&mut self, text: &str) {
-        self.count(Kind::Usage);
-        let lines: Vec<_> = text.trim_end().lines().map(|l| escape::line(l).trim_end().to_owned()).collect();
-        self.say(&format!("{}\n", lines.join("\n")));
+    pub fn report_usage(&mut self, text: &str) {
+        self.count_kind(FailureKind::Usage);
+        let lines: Vec<_> =
+            text.trim_end().lines().map(|l| escape::escape_line(l).trim_end().to_owned()).collect();
+        self.write_stderr(&format!("{}\n", lines.join("\n")));
     }
 
     /// Tells of something to look at; `-q` leaves it out.
-    pub fn warning(&mut self, failure: &Failure) {
+    pub fn report_warning(&mut self, failure: &Failure) {
         if self.style.verbosity >= 0 {
-            self.failure(failure, Level::Warning);
+            self.write_failure(failure, Level::Warning);
         }
     }
 
     /// Says a line to people; `-q` leaves it out.
-    pub fn note(&mut self, text: &str) {
+    pub fn write_note(&mut self, text: &str) {
         if self.style.verbosity >= 0 {
-            self.say(&format!("{}\n", escape::line(text)));
+            self.write_stderr(&format!("{}\n", escape::escape_line(text)));
         }
     }
 
     /// Says a line to people who asked for more (`-v`).
-    pub fn detail(&mut self, text: &str) {
+    pub fn write_detail(&mut self, text: &str) {
         if self.style.verbosity > 0 {
-            self.say(&format!("{}\n", escape::line(text)));
+            self.write_stderr(&format!("{}\n", escape::escape_line(text)));
         }
     }
 
     /// Shows what is being done, on a terminal only: the line is replaced by whatever comes next.
-    pub fn progress(&mut self, text: &str) {
+    pub fn show_progress(&mut self, text: &str) {
         if self.style.progress && self.style.verbosity >= 0 {
             // Return to the line's start and erase it.
-            let _ = write!(self.err, "\r\u{1b}[K{}", escape::truncate(&escape::line(text), 78));
+            let _ = write!(self.err, "\r\u{1b}[K{}", escape::truncate_text(&escape::escape_line(text), 78));
             let _ = self.err.flush();
             self.progress_shown = true;
         }
@@ -110,12 +115,12 @@ impl Output {
 
     /// Takes a verdict that was no failure of its own (a removal guard, a check that says no) into the
     /// exit status.
-    pub fn count(&mut self, kind: Kind) {
-        self.worst = Some(worse(self.worst, kind));
+    pub fn count_kind(&mut self, kind: FailureKind) {
+        self.worst = Some(find_worse(self.worst, kind));
     }
 
     /// Appends Markdown to the summary of a GitHub Actions step, where there is one.
-    pub fn summary(&mut self, markdown: &str) {
+    pub fn append_summary(&mut self, markdown: &str) {
         let Some(path) = self.style.summary.clone() else { return };
         let written = OpenOptions::new()
             .create(true)
@@ -124,39 +129,39 @@ impl Output {
             .and_then(|mut file| file.write_all(markdown.as_bytes()));
         if let Err(error) = written {
             let path = path.display();
-            self.warning(&Failure::new(
-                Kind::Internal,
+            self.report_warning(&Failure::new(
+                FailureKind::Internal,
                 "step-summary",
                 format!("writing the step summary {path}: {error}"),
             ));
         }
     }
 
-    /// The exit status of all that was said, by [`Kind::status`]; `changes` counts only when nothing is wrong.
+    /// The exit status of all that was said, by [`Kind::exit_status`]; `changes` counts only when nothing is wrong.
     #[must_use]
-    pub fn status(&mut self, changes: bool) -> u8 {
+    pub fn decide_status(&mut self, changes: bool) -> u8 {
         self.clear_progress();
         match (self.worst, changes) {
-            (Some(kind), _) => kind.status(),
+            (Some(kind), _) => kind.exit_status(),
             (None, true) => crate::error::CHANGES,
             (None, false) => 0,
         }
     }
 
-    fn failure(&mut self, failure: &Failure, level: Level) {
-        let text = failure::text(failure, level, self.style.error_colour);
-        self.say(&text);
+    fn write_failure(&mut self, failure: &Failure, level: Level) {
+        let text = failure::format_failure(failure, level, self.style.error_colour);
+        self.write_stderr(&text);
         if self.style.github {
             // The runner reads commands on both streams; stdout stays the result.
             self.clear_progress();
-            let _ = self.err.write_all(github::annotation(failure, level).as_bytes());
+            let _ = self.err.write_all(github::format_annotation(failure, level).as_bytes());
         }
     }
 
     /// stderr is the last resort: when it is gone, there is nobody left to tell.
-    fn say(&mut self, text: &str) {
+    fn write_stderr(&mut self, text: &str) {
         self.clear_progress();
-        let text = if self.style.github { escape::workflow_log(text) } else { text.into() };
+        let text = if self.style.github { escape::escape_workflow_log(text) } else { text.into() };
         let _ = self.err.write_all(text.as_bytes()).and_then(|()| self.err.flush());
     }
 
@@ -170,13 +175,13 @@ impl Output {
 
 /// Of two kinds, the one that the exit status tells: what stopped the whole run before what a check says,
 /// that before what failed in part.
-fn worse(old: Option<Kind>, new: Kind) -> Kind {
-    let rank = |kind: Kind| match kind {
-        Kind::Usage => 4,
-        Kind::Moved => 3,
-        Kind::Guard => 2,
-        Kind::SaysNo => 1,
-        Kind::Input | Kind::Unread | Kind::Repository | Kind::Internal => 0,
+fn find_worse(old: Option<FailureKind>, new: FailureKind) -> FailureKind {
+    let rank = |kind: FailureKind| match kind {
+        FailureKind::Usage => 4,
+        FailureKind::Moved => 3,
+        FailureKind::Guard => 2,
+        FailureKind::SaysNo => 1,
+        FailureKind::Input | FailureKind::Unread | FailureKind::Repository | FailureKind::Internal => 0,
     };
     match old {
         Some(old) if rank(old) >= rank(new) => old,
@@ -217,7 +222,7 @@ mod tests {
         }
     }
 
-    fn over(style: Style) -> (Output, Kept, Kept) {
+    fn over(style: OutputStyle) -> (Output, Kept, Kept) {
         let (out, err) = (Kept::default(), Kept::default());
         (Output::new(Box::new(out.clone()), Box::new(err.clone()), style), out, err)
     }
@@ -226,69 +231,70 @@ mod tests {
     fn a_reader_that_has_gone_is_no_error() {
         let err = Kept::default();
         let broken = Box::new(Broken(io::ErrorKind::BrokenPipe));
-        let mut output = Output::new(broken, Box::new(err.clone()), Style::default());
-        output.result("one\n");
-        output.result("two\n");
-        assert_eq!((output.status(false), err.text().as_str()), (0, ""));
-        output.error(&Failure::input("x", "bad"));
-        assert_eq!(output.status(false), 1, "the work's own status still counts");
+        let mut output = Output::new(broken, Box::new(err.clone()), OutputStyle::default());
+        output.write_result("one\n");
+        output.write_result("two\n");
+        assert_eq!((output.decide_status(false), err.text().as_str()), (0, ""));
+        output.report_error(&Failure::new_input("x", "bad"));
+        assert_eq!(output.decide_status(false), 1, "the work's own status still counts");
     }
 
     #[test]
     fn a_full_disk_is_an_error() {
         let err = Kept::default();
         let full = Box::new(Broken(io::ErrorKind::StorageFull));
-        let mut output = Output::new(full, Box::new(err.clone()), Style::default());
-        output.result("one\n");
-        output.result("two\n");
-        assert_eq!(output.status(false), 1);
+        let mut output = Output::new(full, Box::new(err.clone()), OutputStyle::default());
+        output.write_result("one\n");
+        output.write_result("two\n");
+        assert_eq!(output.decide_status(false), 1);
         assert_eq!(err.text().matches("error: writing the result").count(), 1, "{}", err.text());
     }
 
     #[test]
     fn the_status_tells_the_worst() {
-        let said = |kinds: &[Kind], changes| {
-            let (mut output, _, _) = over(Style::default());
+        let said = |kinds: &[FailureKind], changes| {
+            let (mut output, _, _) = over(OutputStyle::default());
             for kind in kinds {
-                output.error(&Failure::new(*kind, "x", "y"));
+                output.report_error(&Failure::new(*kind, "x", "y"));
             }
-            output.status(changes)
+            output.decide_status(changes)
         };
         assert_eq!(said(&[], false), 0);
         assert_eq!(said(&[], true), 2);
-        assert_eq!(said(&[Kind::Unread], true), 1);
-        assert_eq!(said(&[Kind::Input, Kind::SaysNo, Kind::Unread], true), 5);
-        assert_eq!(said(&[Kind::Guard, Kind::Input, Kind::SaysNo], false), 3);
-        assert_eq!(said(&[Kind::Input, Kind::Moved, Kind::Guard], false), 4);
-        assert_eq!(said(&[Kind::Usage], false), 64);
+        assert_eq!(said(&[FailureKind::Unread], true), 1);
+        assert_eq!(said(&[FailureKind::Input, FailureKind::SaysNo, FailureKind::Unread], true), 5);
+        assert_eq!(said(&[FailureKind::Guard, FailureKind::Input, FailureKind::SaysNo], false), 3);
+        assert_eq!(said(&[FailureKind::Input, FailureKind::Moved, FailureKind::Guard], false), 4);
+        assert_eq!(said(&[FailureKind::Usage], false), 64);
     }
 
     #[test]
     fn quiet_leaves_errors_and_the_result() {
-        let (mut output, out, err) = over(Style { verbosity: -1, progress: true, ..Style::default() });
-        output.result("r\n");
-        output.note("n");
-        output.progress("p");
-        output.warning(&Failure::input("x", "w"));
-        output.error(&Failure::input("x", "e"));
+        let (mut output, out, err) =
+            over(OutputStyle { verbosity: -1, progress: true, ..OutputStyle::default() });
+        output.write_result("r\n");
+        output.write_note("n");
+        output.show_progress("p");
+        output.report_warning(&Failure::new_input("x", "w"));
+        output.report_error(&Failure::new_input("x", "e"));
         assert_eq!((out.text().as_str(), err.text().as_str()), ("r\n", "error: e\n"));
     }
 
     #[test]
     fn details_are_for_those_who_ask() {
-        let (mut output, _, err) = over(Style::default());
-        output.detail("d");
+        let (mut output, _, err) = over(OutputStyle::default());
+        output.write_detail("d");
         assert_eq!(err.text(), "");
-        let (mut output, _, err) = over(Style { verbosity: 1, ..Style::default() });
-        output.detail("d");
+        let (mut output, _, err) = over(OutputStyle { verbosity: 1, ..OutputStyle::default() });
+        output.write_detail("d");
         assert_eq!(err.text(), "d\n");
     }
 
     #[test]
     fn progress_is_wiped_before_anything_else_is_said() {
-        let (mut output, out, err) = over(Style { progress: true, ..Style::default() });
-        output.progress("reading 3 of 9");
-        output.result("r\n");
+        let (mut output, out, err) = over(OutputStyle { progress: true, ..OutputStyle::default() });
+        output.show_progress("reading 3 of 9");
+        output.write_result("r\n");
         assert_eq!(err.text(), "\r\u{1b}[Kreading 3 of 9\r\u{1b}[K");
         assert_eq!(out.text(), "r\n");
     }
@@ -297,12 +303,12 @@ mod tests {
     fn a_runner_gets_annotations_and_no_foreign_commands() {
         let folder = tempfile::tempdir().unwrap();
         let summary = folder.path().join("summary.md");
-        let style = Style { github: true, summary: Some(summary.clone()), ..Style::default() };
+        let style = OutputStyle { github: true, summary: Some(summary.clone()), ..OutputStyle::default() };
         let (mut output, out, err) = over(style);
-        output.result("  ::set-env name=x::y\n");
-        output.error(&Failure::input("x", "::stop-commands::now"));
-        output.summary("# one\n");
-        output.summary("# two\n");
+        output.write_result("  ::set-env name=x::y\n");
+        output.report_error(&Failure::new_input("x", "::stop-commands::now"));
+        output.append_summary("# one\n");
+        output.append_summary("# two\n");
         assert_eq!(out.text(), "  : :set-env name=x::y\n");
         assert_eq!(err.text(), "error: ::stop-commands::now\n::error::::stop-commands::now\n");
         assert_eq!(std::fs::read_to_string(summary).unwrap(), "# one\n# two\n");

@@ -13,8 +13,8 @@ use url::Url;
 /// assert_eq!(url("/srv/gitops.git", "main", "x"), None);
 /// ```
 #[must_use]
-pub fn url(repository: &str, base: &str, branch: &str) -> Option<String> {
-    let (host, path) = host_and_path(repository)?;
+pub fn build_url(repository: &str, base: &str, branch: &str) -> Option<String> {
+    let (host, path) = parse_host_and_path(repository)?;
     let path = path.trim_matches('/');
     let path = path.strip_suffix(".git").unwrap_or(path);
     if !path.contains('/') || path.contains(['?', '#', '%', ' ']) {
@@ -23,17 +23,17 @@ pub fn url(repository: &str, base: &str, branch: &str) -> Option<String> {
     let is = |name: &str| host.split('.').any(|part| part == name);
     let mut page = Url::parse(&format!("https://{host}/{path}")).ok()?;
     if is("gitlab") {
-        page = extended(page, &["-", "merge_requests", "new"])?;
+        page = extend_path(page, &["-", "merge_requests", "new"])?;
         page.query_pairs_mut()
             .append_pair("merge_request[source_branch]", branch)
             .append_pair("merge_request[target_branch]", base);
     } else if is("bitbucket") {
-        page = extended(page, &["pull-requests", "new"])?;
+        page = extend_path(page, &["pull-requests", "new"])?;
         page.query_pairs_mut().append_pair("source", branch).append_pair("dest", base);
     } else if is("github") || is("codeberg") || is("gitea") || is("forgejo") {
         let range = format!("{base}...{branch}");
         let parts: Vec<&str> = ["compare"].into_iter().chain(range.split('/')).collect();
-        page = extended(page, &parts)?;
+        page = extend_path(page, &parts)?;
         if is("github") {
             page.set_query(Some("expand=1"));
         }
@@ -43,14 +43,14 @@ pub fn url(repository: &str, base: &str, branch: &str) -> Option<String> {
     Some(page.into())
 }
 
-fn extended(mut page: Url, parts: &[&str]) -> Option<Url> {
+fn extend_path(mut page: Url, parts: &[&str]) -> Option<Url> {
     page.path_segments_mut().ok()?.extend(parts);
     Some(page)
 }
 
 /// Of `https://…`, `ssh://…` or `user@host:path`; a port is that of git, not of the pages, and left out but for
 /// https.
-fn host_and_path(repository: &str) -> Option<(String, String)> {
+fn parse_host_and_path(repository: &str) -> Option<(String, String)> {
     if let Some((scheme, _)) = repository.split_once("://") {
         let parsed = Url::parse(repository).ok()?;
         let host = parsed.host_str()?;
@@ -94,7 +94,7 @@ mod tests {
             ),
             ("ssh://git@github.com/~/o/r.git", "https://github.com/o/r/compare/main...a/b?expand=1"),
         ] {
-            assert_eq!(url(repository, "main", "a/b").as_deref(), Some(page), "{repository}");
+            assert_eq!(build_url(repository, "main", "a/b").as_deref(), Some(page), "{repository}");
         }
         for other in [
             "/srv/github/a/b.git",
@@ -105,13 +105,13 @@ mod tests {
             "file:///github.com/o/r",
             "",
         ] {
-            assert_eq!(url(other, "main", "a/b"), None, "{other}");
+            assert_eq!(build_url(other, "main", "a/b"), None, "{other}");
         }
     }
 
     #[test]
     fn a_branch_says_nothing_but_its_name() {
-        let page = url("https://github.com/o/r", "main", "a?expand=0#x y").unwrap();
+        let page = build_url("https://github.com/o/r", "main", "a?expand=0#x y").unwrap();
         assert_eq!(page, "https://github.com/o/r/compare/main...a%3Fexpand=0%23x%20y?expand=1");
     }
 }

@@ -25,10 +25,10 @@ impl Table {
     }
 
     /// Adds a row; an empty cell is printed as `<none>`, a missing one, too.
-    pub fn row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
+    pub fn push_row<S: AsRef<str>>(&mut self, cells: impl IntoIterator<Item = S>) {
         let mut row: Vec<String> = cells
             .into_iter()
-            .map(|cell| match escape::line(cell.as_ref()).trim() {
+            .map(|cell| match escape::escape_line(cell.as_ref()).trim() {
                 "" => NONE.to_owned(),
                 text => text.to_owned(),
             })
@@ -45,28 +45,28 @@ impl Table {
 
     /// The header, and below it one line per row. No line ends in spaces.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn format_table(&self) -> String {
         let widths: Vec<usize> = (0..self.header.len())
             .map(|column| {
-                let cells = self.rows.iter().map(|row| escape::width(&row[column]));
+                let cells = self.rows.iter().map(|row| escape::measure_width(&row[column]));
                 let widest = cells.chain([self.header[column].len()]).max().unwrap_or(0);
                 (widest + GAP).max(NARROWEST)
             })
             .collect();
         let mut out = String::new();
-        print(&mut out, &widths, self.header.iter().copied());
+        push_cells(&mut out, &widths, self.header.iter().copied());
         for row in &self.rows {
-            print(&mut out, &widths, row.iter().map(String::as_str));
+            push_cells(&mut out, &widths, row.iter().map(String::as_str));
         }
         out
     }
 }
 
-fn print<'a>(out: &mut String, widths: &[usize], cells: impl Iterator<Item = &'a str>) {
+fn push_cells<'a>(out: &mut String, widths: &[usize], cells: impl Iterator<Item = &'a str>) {
     let start = out.len();
     for (cell, width) in cells.zip(widths) {
         out.push_str(cell);
-        out.extend(std::iter::repeat_n(' ', width.saturating_sub(escape::width(cell))));
+        out.extend(std::iter::repeat_n(' ', width.saturating_sub(escape::measure_width(cell))));
     }
     out.truncate(start + out[start..].trim_end().len());
     out.push('\n');
@@ -84,12 +84,12 @@ fn print<'a>(out: &mut String, widths: &[usize], cells: impl Iterator<Item = &'a
 /// assert_eq!(age(None, now), "<unknown>");
 /// ```
 #[must_use]
-pub fn age(then: Option<Time>, now: Time) -> String {
+pub fn format_age(then: Option<Time>, now: Time) -> String {
     let Some(then) = then else { return "<unknown>".to_owned() };
     if then.unix() > now.unix() + 1 {
         return "<invalid>".to_owned();
     }
-    let seconds = now.since(then);
+    let seconds = now.seconds_since(then);
     let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
     let pair = |large: u64, unit: char, small: u64, part: char| match small {
         0 => format!("{large}{unit}"),
@@ -116,10 +116,10 @@ mod tests {
     #[test]
     fn columns_are_aligned_by_what_a_terminal_shows() {
         let mut table = Table::new(&["NAME", "OK", "WAITS FOR"]);
-        table.row(["podinfo", "", "Approvals"]);
-        table.row(["価格", "x"]);
+        table.push_row(["podinfo", "", "Approvals"]);
+        table.push_row(["価格", "x"]);
         assert_eq!(
-            table.text(),
+            table.format_table(),
             "NAME      OK       WAITS FOR\n\
              podinfo   <none>   Approvals\n\
              価格      x        <none>\n"
@@ -129,21 +129,21 @@ mod tests {
     #[test]
     fn narrow_columns_are_as_wide_as_kubectls() {
         let mut table = Table::new(&["A", "B"]);
-        table.row(["1", "2"]);
-        assert_eq!(table.text(), "A     B\n1     2\n");
+        table.push_row(["1", "2"]);
+        assert_eq!(table.format_table(), "A     B\n1     2\n");
     }
 
     #[test]
     fn foreign_text_stays_in_its_cell() {
         let mut table = Table::new(&["NAME", "MESSAGE"]);
-        table.row(["a", "x\n\u{1b}[2Jb   "]);
-        assert_eq!(table.text(), "NAME   MESSAGE\na      x \\u{1b}[2Jb\n");
+        table.push_row(["a", "x\n\u{1b}[2Jb   "]);
+        assert_eq!(table.format_table(), "NAME   MESSAGE\na      x \\u{1b}[2Jb\n");
     }
 
     #[test]
     fn ages_read_as_kubectls() {
         let now = Time::from_unix(2_000_000_000);
-        let ago = |seconds: i64| age(Some(Time::from_unix(2_000_000_000 - seconds)), now);
+        let ago = |seconds: i64| format_age(Some(Time::from_unix(2_000_000_000 - seconds)), now);
         let (m, h, d, y) = (60, 3_600, 86_400, 365 * 86_400);
         for (seconds, text) in [
             (-600, "<invalid>"),

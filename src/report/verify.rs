@@ -1,28 +1,30 @@
 //! One artifact's evidence, claim by claim: a table, and below it what each claim says and, where one does not
 //! stand, everything that was looked at and why it did not count.
 
-use crate::model::evidence::{Candidate, Evidence, Unread};
-use crate::model::verification::{ClaimReport, Outcome, Piece, ReadFrom, TrustUsed, Verification, Whose};
+use crate::model::evidence::{Evidence, EvidenceCandidate, Unread};
+use crate::model::verification::{
+    ClaimOutcome, ClaimReport, ProofPiece, ReadFrom, TrustUsed, Verification, Whose,
+};
 use crate::report::escape;
 use crate::report::table::Table;
 
 /// The report as lines of text; `wide`: with the digests of the signed files and the keys' fingerprints.
 #[must_use]
-pub fn text(found: &Verification, wide: bool) -> String {
+pub fn format_verification(found: &Verification, wide: bool) -> String {
     let mut out = String::new();
     let mut line = |text: String| {
-        out.push_str(escape::line(&text).trim_end());
+        out.push_str(escape::escape_line(&text).trim_end());
         out.push('\n');
     };
-    line(format!("{} for Order {}: {}", found.artifact, found.order, headline(found)));
+    line(format!("{} for Order {}: {}", found.artifact, found.order, format_headline(found)));
     if let Some(tag) = &found.tag {
         line(format!("  tag          {tag}, resolved once"));
     }
     let preparation = found.preparation.as_ref().map_or("<none>".to_owned(), ToString::to_string);
     line(format!("  preparation  {preparation}"));
-    line(format!("  demands      {}", demands(found)));
-    line(format!("  read from    {}", read_from(&found.from)));
-    line(format!("  trust        {}", trust(&found.trust)));
+    line(format!("  demands      {}", format_demands(found)));
+    line(format!("  read from    {}", format_read_from(&found.from)));
+    line(format!("  trust        {}", format_trust(&found.trust)));
     for key in &found.trust.keys {
         let roles: Vec<&str> = key.roles.iter().map(|r| r.as_str()).collect();
         let fingerprint = if wide { format!(" {}", key.fingerprint) } else { String::new() };
@@ -30,27 +32,28 @@ pub fn text(found: &Verification, wide: bool) -> String {
     }
     line(format!("  as of        {}", found.at));
     line(String::new());
-    out.push_str(&table(found, wide).text());
+    out.push_str(&build_table(found, wide).format_table());
     out.push('\n');
     for claim in &found.claims {
         let mut line = |text: String| {
-            out.push_str(escape::line(&text).trim_end());
+            out.push_str(escape::escape_line(&text).trim_end());
             out.push('\n');
         };
-        line(format!("  {}: {}", claim.title(), claim.says));
-        for detail in details(claim) {
+        line(format!("  {}: {}", claim.format_title(), claim.says));
+        for detail in collect_details(claim) {
             line(format!("    {detail}"));
         }
     }
     out
 }
 
-fn headline(found: &Verification) -> String {
+fn format_headline(found: &Verification) -> String {
     let required = found.claims.iter().filter(|c| c.required);
-    let of = |wanted: Outcome| {
-        required.clone().filter(|c| c.outcome() == wanted).map(ClaimReport::title).collect::<Vec<_>>()
+    let of = |wanted: ClaimOutcome| {
+        required.clone().filter(|c| c.outcome() == wanted).map(ClaimReport::format_title).collect::<Vec<_>>()
     };
-    let [invalid, missing, unread] = [Outcome::Invalid, Outcome::Missing, Outcome::Unread].map(of);
+    let [invalid, missing, unread] =
+        [ClaimOutcome::Invalid, ClaimOutcome::Missing, ClaimOutcome::Unread].map(of);
     let parts: Vec<String> = [("invalid", invalid), ("missing", missing), ("not read", unread)]
         .into_iter()
         .filter(|(_, titles)| !titles.is_empty())
@@ -63,7 +66,7 @@ fn headline(found: &Verification) -> String {
     }
 }
 
-fn demands(found: &Verification) -> String {
+fn format_demands(found: &Verification) -> String {
     let Some(demanded) = &found.demanded else { return "not known: the Order was not read".into() };
     let mut parts = Vec::new();
     parts.extend(demanded.environment.as_ref().map(|e| format!("of Environment {e}")));
@@ -85,14 +88,14 @@ fn demands(found: &Verification) -> String {
     parts.join(", ")
 }
 
-fn read_from(from: &ReadFrom) -> String {
+fn format_read_from(from: &ReadFrom) -> String {
     match from {
         ReadFrom::Registry => "the registry".to_owned(),
         ReadFrom::Bundle { file, digest } => format!("evidence bundle {file} ({digest})"),
     }
 }
 
-fn trust(trust: &TrustUsed) -> String {
+fn format_trust(trust: &TrustUsed) -> String {
     match (trust.whose, &trust.origin) {
         (Whose::Own, Some(origin)) => format!("your own Kitchen, {origin}"),
         (Whose::Own, None) => "your own, and no Kitchen was read: nobody is trusted".to_owned(),
@@ -100,7 +103,7 @@ fn trust(trust: &TrustUsed) -> String {
     }
 }
 
-fn table(found: &Verification, wide: bool) -> Table {
+fn build_table(found: &Verification, wide: bool) -> Table {
     let mut header = vec!["CLAIM", "REQUIRED", "OUTCOME", "KEY", "PLACE", "EVIDENCE"];
     if wide {
         header.extend(["SIGNED FILE", "TIME"]);
@@ -109,14 +112,14 @@ fn table(found: &Verification, wide: bool) -> Table {
     for claim in &found.claims {
         let start = || {
             let required = if claim.required { "yes" } else { "no" };
-            vec![claim.title(), required.to_owned(), claim.outcome().as_str().to_owned()]
+            vec![claim.format_title(), required.to_owned(), claim.outcome().as_str().to_owned()]
         };
-        let pieces: &[Piece] = match &claim.found {
+        let pieces: &[ProofPiece] = match &claim.found {
             Evidence::Proven(pieces) => pieces,
             Evidence::Missing(_) | Evidence::Invalid(_) | Evidence::Unread(_) => &[],
         };
         if pieces.is_empty() {
-            table.row(start());
+            table.push_row(start());
         }
         for piece in pieces {
             let mut row = start();
@@ -124,29 +127,29 @@ fn table(found: &Verification, wide: bool) -> Table {
             if wide {
                 row.extend([piece.blob.to_string(), piece.time.map(|t| t.to_string()).unwrap_or_default()]);
             }
-            table.row(row);
+            table.push_row(row);
         }
     }
     table
 }
 
 /// Everything that was looked at and did not count.
-fn details(claim: &ClaimReport) -> Vec<String> {
+fn collect_details(claim: &ClaimReport) -> Vec<String> {
     match &claim.found {
         Evidence::Proven(_) => Vec::new(),
         Evidence::Missing(looked) | Evidence::Invalid(looked) => {
-            looked.candidates.iter().map(candidate).collect()
+            looked.candidates.iter().map(format_candidate).collect()
         }
-        Evidence::Unread(why) => vec![unread(why)],
+        Evidence::Unread(why) => vec![describe_unread(why)],
     }
 }
 
-fn candidate(candidate: &Candidate) -> String {
+fn format_candidate(candidate: &EvidenceCandidate) -> String {
     let digest = candidate.digest.map(|d| format!(" {d}")).unwrap_or_default();
     format!("{}{digest}: {}", candidate.place, candidate.why)
 }
 
-fn unread(why: &Unread) -> String {
+fn describe_unread(why: &Unread) -> String {
     let request = if why.request.is_empty() { String::new() } else { format!(": {}", why.request) };
     let again = if why.retryable { "trying again may help" } else { "trying again alone does not help" };
     format!("{}{request} ({again})", why.reason)

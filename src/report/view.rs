@@ -1,12 +1,14 @@
 //! What a report of a plan or a run speaks of, and the few words and counts that all its forms share.
 
-use crate::error::{Failure, Kind};
-use crate::files::Change;
+use crate::error::{Failure, FailureKind};
+use crate::files::FileChange;
 use crate::model::id::{CommitId, OrderRef, PreparationName};
-use crate::model::plan::{ApplicationAction, ApplicationPlan, Decision, Forecast, Plan, Row, ServingPlan};
+use crate::model::plan::{
+    ApplicationAction, ApplicationPlan, Decision, Forecast, Plan, PlanRow, ServingPlan,
+};
 use crate::model::serving::Serving;
 use crate::model::time::Time;
-use crate::model::verdict::{For, Outcome, Verdict};
+use crate::model::verdict::{For, GateOutcome, Verdict};
 use crate::model::world::GitOps;
 use crate::report::preview::Preview;
 use std::collections::BTreeMap;
@@ -19,7 +21,7 @@ pub struct View<'a> {
     /// The repository they were made on.
     pub before: &'a GitOps,
     /// What happens to its files, or would if nothing stopped the run.
-    pub changes: &'a BTreeMap<String, Change>,
+    pub changes: &'a BTreeMap<String, FileChange>,
     /// Paths of our files that were edited by hand (and are restored), and of foreign ones in our folders.
     pub drift: &'a [Drift],
     /// What became of the changes; `None` for a plan.
@@ -88,7 +90,7 @@ pub struct Summary {
 impl View<'_> {
     /// Counts the rows. A row that failed is counted as that alone, except where it is promoted all the same.
     #[must_use]
-    pub fn summary(&self) -> Summary {
+    pub fn count_rows(&self) -> Summary {
         let mut sum =
             Summary { orders: self.plan.rows.len(), files: self.changes.len(), ..Summary::default() };
         for row in &self.plan.rows {
@@ -106,7 +108,7 @@ impl View<'_> {
     }
 
     /// Orders whose Applications move: something is promoted, or goes.
-    pub fn moving(&self) -> impl Iterator<Item = &OrderRef> {
+    pub fn find_moving_orders(&self) -> impl Iterator<Item = &OrderRef> {
         self.plan.rows.iter().filter_map(|row| match &row.decision {
             Decision::Promote(_) | Decision::Remove(_) => Some(&row.order),
             Decision::Keep | Decision::Hold | Decision::Broken => None,
@@ -116,84 +118,84 @@ impl View<'_> {
     /// All that is wrong, with its kind, for stderr and the exit status: the rows' errors, what could not be
     /// read for them, the problems of no single Order, and the removal guard.
     #[must_use]
-    pub fn failures(&self) -> Vec<Failure> {
+    pub fn collect_failures(&self) -> Vec<Failure> {
         let mut all = self.plan.problems.clone();
         for row in &self.plan.rows {
             all.extend(row.errors.iter().cloned());
             for verdict in row.verdicts.iter().filter(|v| v.unread) {
-                let unread = Failure::new(Kind::Unread, "unread", verdict.message.clone());
-                all.push(unread.of(format!("Order {}", row.order)));
+                let unread = Failure::new(FailureKind::Unread, "unread", verdict.message.clone());
+                all.push(unread.with_object(format!("Order {}", row.order)));
             }
         }
         if let Some(stop) = &self.plan.guard {
             let count = stop.removals.len();
             let cause = format!(
                 "this run would remove {} where {} may go; nothing was written",
-                counted(count, "Application", "Applications"),
+                format_count(count, "Application", "Applications"),
                 stop.allowed
             );
-            let guard = Failure::new(Kind::Guard, "removal-guard", cause);
-            all.push(guard.hint(format!("read the list; --allow-removals {count} lets them go, once")));
+            let guard = Failure::new(FailureKind::Guard, "removal-guard", cause);
+            all.push(guard.with_hint(format!("read the list; --allow-removals {count} lets them go, once")));
         }
         all
     }
 
     /// Warnings: the plan's and the rows'.
-    pub fn warnings(&self) -> impl Iterator<Item = &Failure> {
+    pub fn iter_warnings(&self) -> impl Iterator<Item = &Failure> {
         self.plan.notices.iter().chain(self.plan.rows.iter().flat_map(|row| &row.warnings))
     }
 
     /// The Serving that an Order had before.
     #[must_use]
-    pub fn serving(&self, row: &Row) -> Option<&Serving> {
+    pub fn find_serving(&self, row: &PlanRow) -> Option<&Serving> {
         self.before.servings.get(&row.order).and_then(|file| file.serving.as_deref().ok())
     }
 
     /// What was deployed before.
     #[must_use]
-    pub fn deployed(&self, row: &Row) -> Option<&PreparationName> {
-        self.serving(row).and_then(|s| s.status.observed_preparation_name.as_ref())
+    pub fn find_deployed(&self, row: &PlanRow) -> Option<&PreparationName> {
+        self.find_serving(row).and_then(|s| s.status.observed_preparation_name.as_ref())
     }
 
     /// When a promotion that waits can deploy; `None` where nothing waits, and of what a run did.
     #[must_use]
-    pub fn forecast(&self, row: &Row) -> Option<&Forecast> {
+    pub fn find_forecast(&self, row: &PlanRow) -> Option<&Forecast> {
         self.preview.more.get(&row.order)?.forecast.as_ref()
     }
 
     /// What happens to an Application's file, in one word; `None` where nothing does.
     #[must_use]
-    pub fn action(&self, application: &ApplicationPlan) -> Option<&'static str> {
+    pub fn describe_action(&self, application: &ApplicationPlan) -> Option<&'static str> {
         match &application.action {
             ApplicationAction::Hold { .. } => Some("hold"),
             ApplicationAction::Detach(_) => Some("detach"),
             ApplicationAction::Remove(_) => Some("remove"),
             ApplicationAction::Pin(_) => match self.changes.get(&application.path) {
-                None | Some(Change::Delete) => None,
-                Some(Change::Write(_)) if self.drift.iter().any(|d| d.path == application.path) => {
+                None | Some(FileChange::Delete) => None,
+                Some(FileChange::Write(_)) if self.drift.iter().any(|d| d.path == application.path) => {
                     Some("restore")
                 }
-                Some(Change::Write(_)) if self.before.applications.contains_key(&application.path) => {
+                Some(FileChange::Write(_)) if self.before.applications.contains_key(&application.path) => {
                     Some("change")
                 }
-                Some(Change::Write(_)) => Some("create"),
+                Some(FileChange::Write(_)) => Some("create"),
             },
         }
     }
 
     /// The rows that a report has more to say of than their line of the table; of a plan that was compared with
     /// another every row is one of them.
-    pub fn shown(&self) -> impl Iterator<Item = &Row> {
-        self.plan.rows.iter().filter(|row| self.preview.base.is_some() || self.speaks(row))
+    pub fn iter_shown_rows(&self) -> impl Iterator<Item = &PlanRow> {
+        self.plan.rows.iter().filter(|row| self.preview.base.is_some() || self.has_more_to_say(row))
     }
 
     /// Whether a report has more to say of this row than its line of the table.
     #[must_use]
-    pub fn speaks(&self, row: &Row) -> bool {
+    pub fn has_more_to_say(&self, row: &PlanRow) -> bool {
         has_failed(row)
             || match &row.decision {
                 Decision::Promote(_) | Decision::Hold | Decision::Broken | Decision::Remove(_) => true,
-                Decision::Keep => row.applications.iter().any(|a| self.action(a).is_some()),
+                Decision::Keep => row.applications.iter().any(|a| self.describe_action(a).is_some()),
             }
             || matches!(row.serving, ServingPlan::Remove)
     }
@@ -201,13 +203,13 @@ impl View<'_> {
 
 /// Whether something about this Order is wrong or could not be read.
 #[must_use]
-pub fn has_failed(row: &Row) -> bool {
+pub fn has_failed(row: &PlanRow) -> bool {
     row.decision == Decision::Broken || !row.errors.is_empty() || row.verdicts.iter().any(|v| v.unread)
 }
 
 /// The decision as the table prints it.
 #[must_use]
-pub fn decision(row: &Row) -> &'static str {
+pub fn format_decision(row: &PlanRow) -> &'static str {
     match &row.decision {
         Decision::Keep => "Keep",
         Decision::Promote(promotion) if promotion.rollback => "Rollback",
@@ -220,29 +222,29 @@ pub fn decision(row: &Row) -> &'static str {
 
 /// What a gate that does not pass waits for, as the words after its name.
 #[must_use]
-pub fn outcome(verdict: &Verdict) -> String {
+pub fn describe_outcome(verdict: &Verdict) -> String {
     match &verdict.outcome {
-        Outcome::Passed => "passed".to_owned(),
-        Outcome::Failed => "needs another input".to_owned(),
-        Outcome::Waiting(For::Instant(until)) => format!("waits until {until}"),
-        Outcome::Waiting(For::Person(people)) if people.is_empty() => "waits for a person".to_owned(),
-        Outcome::Waiting(For::Person(people)) => format!("waits for {}", people.join(" or ")),
-        Outcome::Waiting(For::Evidence) => "waits for proof".to_owned(),
-        Outcome::Waiting(For::Order(order)) => format!("waits for Order {order}"),
-        Outcome::Waiting(For::Registry) => "waits for the registry".to_owned(),
-        Outcome::Waiting(For::Build) => "waits for a build that has this gate".to_owned(),
-        Outcome::Waiting(For::AnotherGate) => "waits for another gate".to_owned(),
-        Outcome::Waiting(For::LaterRun) => "waits for a later run".to_owned(),
+        GateOutcome::Passed => "passed".to_owned(),
+        GateOutcome::Failed => "needs another input".to_owned(),
+        GateOutcome::Waiting(For::Instant(until)) => format!("waits until {until}"),
+        GateOutcome::Waiting(For::Person(people)) if people.is_empty() => "waits for a person".to_owned(),
+        GateOutcome::Waiting(For::Person(people)) => format!("waits for {}", people.join(" or ")),
+        GateOutcome::Waiting(For::Evidence) => "waits for proof".to_owned(),
+        GateOutcome::Waiting(For::Order(order)) => format!("waits for Order {order}"),
+        GateOutcome::Waiting(For::Registry) => "waits for the registry".to_owned(),
+        GateOutcome::Waiting(For::Build) => "waits for a build that has this gate".to_owned(),
+        GateOutcome::Waiting(For::AnotherGate) => "waits for another gate".to_owned(),
+        GateOutcome::Waiting(For::LaterRun) => "waits for a later run".to_owned(),
     }
 }
 
 /// Whether a gate's answer is worth a line: it does not pass, and that is not only because another one holds.
 #[must_use]
-pub fn tells(verdict: &Verdict) -> bool {
+pub fn needs_line(verdict: &Verdict) -> bool {
     match &verdict.outcome {
-        Outcome::Passed | Outcome::Waiting(For::AnotherGate) => false,
-        Outcome::Failed
-        | Outcome::Waiting(
+        GateOutcome::Passed | GateOutcome::Waiting(For::AnotherGate) => false,
+        GateOutcome::Failed
+        | GateOutcome::Waiting(
             For::Instant(_)
             | For::Person(_)
             | For::Evidence
@@ -256,7 +258,7 @@ pub fn tells(verdict: &Verdict) -> bool {
 
 /// When a candidate is promoted, or what has to come first.
 #[must_use]
-pub fn promotes(forecast: &Forecast, now: Time) -> String {
+pub fn describe_forecast(forecast: &Forecast, now: Time) -> String {
     match forecast {
         Forecast::At(time) if *time <= now => "by the next run".to_owned(),
         Forecast::At(time) => format!("by any run from {time} on, if nothing changes"),
@@ -270,7 +272,7 @@ impl Summary {
     /// `2 promoted, 1 held, 0 failed of 6 Orders, 1 removed, 2 unchanged; 5 files changed`, or in the words
     /// of what would happen.
     #[must_use]
-    pub fn text(&self, done: bool) -> String {
+    pub fn format_summary(&self, done: bool) -> String {
         let (promoted, removed, files) = match done {
             true => ("promoted", "removed", "changed"),
             false => ("to promote", "to remove", "to change"),
@@ -287,15 +289,15 @@ impl Summary {
         format!(
             "{}, of {}; {} {files}",
             parts.join(", "),
-            counted(self.orders, "Order", "Orders"),
-            counted(self.files, "file", "files")
+            format_count(self.orders, "Order", "Orders"),
+            format_count(self.files, "file", "files")
         )
     }
 }
 
 /// `1 file`, `2 files`.
 #[must_use]
-pub fn counted(count: usize, one: &str, many: &str) -> String {
+pub fn format_count(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }
 
@@ -306,57 +308,60 @@ mod tests {
     use crate::model::plan::GuardStop;
     use crate::model::time::Time;
     use crate::model::verdict::GateName;
-    use crate::report::sample::{order, sample};
+    use crate::report::sample::{make_sample, parse_order};
 
     #[test]
     fn every_row_is_counted_once() {
-        let sample = sample();
-        let sum = sample.view(None).summary();
+        let sample = make_sample();
+        let sum = sample.make_view(None).count_rows();
         let expected = Summary { orders: 6, promoted: 1, held: 1, failed: 2, removed: 1, kept: 1, files: 4 };
         assert_eq!(sum, expected);
     }
 
     #[test]
     fn failures_keep_their_kinds() {
-        let mut sample = sample();
-        let kinds = |sample: &crate::report::sample::Sample| -> Vec<(Kind, String)> {
-            sample.view(None).failures().iter().map(|f| (f.kind, f.to_string())).collect()
+        let mut sample = make_sample();
+        let kinds = |sample: &crate::report::sample::Sample| -> Vec<(FailureKind, String)> {
+            sample.make_view(None).collect_failures().iter().map(|f| (f.kind, f.to_string())).collect()
         };
         let all = kinds(&sample);
         assert_eq!(
             all,
             [
-                (Kind::Input, "objects/freeze.yaml: it does not parse".to_owned()),
+                (FailureKind::Input, "objects/freeze.yaml: it does not parse".to_owned()),
                 (
-                    Kind::Input,
+                    FailureKind::Input,
                     "objects/broken.yaml:4:3: Order shop/broken: there is no field \"promotoin\"".to_owned()
                 ),
-                (Kind::Unread, "Order shop/unread: registry.shop.example:5000 does not answer".to_owned()),
+                (
+                    FailureKind::Unread,
+                    "Order shop/unread: registry.shop.example:5000 does not answer".to_owned()
+                ),
             ]
         );
         sample.plan.guard = Some(GuardStop { allowed: 5, removals: vec![("a".into(), "b".into()); 7] });
         let (kind, text) = kinds(&sample).pop().unwrap();
-        assert_eq!(kind, Kind::Guard);
+        assert_eq!(kind, FailureKind::Guard);
         assert_eq!(text, "this run would remove 7 Applications where 5 may go; nothing was written");
     }
 
     #[test]
     fn a_held_promotion_is_no_failure() {
-        let mut sample = sample();
+        let mut sample = make_sample();
         sample.plan.problems.clear();
-        sample.plan.rows.retain(|row| row.order == order("shop/cart"));
-        assert_eq!(sample.view(None).failures(), []);
-        assert_eq!(sample.view(None).summary().held, 1);
+        sample.plan.rows.retain(|row| row.order == parse_order("shop/cart"));
+        assert_eq!(sample.make_view(None).collect_failures(), []);
+        assert_eq!(sample.make_view(None).count_rows().held, 1);
     }
 
     #[test]
     fn a_gate_says_what_it_waits_for() {
-        let waiting = |what| outcome(&Verdict::waiting(GateName::Upstream, what, ""));
+        let waiting = |what| describe_outcome(&Verdict::make_waiting(GateName::Upstream, what, ""));
         let at = Time::parse("2026-01-31T09:00:00Z").unwrap();
         assert_eq!(waiting(For::Instant(at)), "waits until 2026-01-31T09:00:00Z");
         assert_eq!(waiting(For::Person(vec!["ann".into(), "platform".into()])), "waits for ann or platform");
-        assert_eq!(waiting(For::Order(order("dev/web"))), "waits for Order dev/web");
+        assert_eq!(waiting(For::Order(parse_order("dev/web"))), "waits for Order dev/web");
         assert_eq!(waiting(For::Build), "waits for a build that has this gate");
-        assert_eq!(outcome(&Verdict::failed(GateName::Ready, "")), "needs another input");
+        assert_eq!(describe_outcome(&Verdict::make_failed(GateName::Ready, "")), "needs another input");
     }
 }

@@ -10,19 +10,19 @@ mod record;
 mod serving;
 
 use super::{Setup, SourcePlace};
-use crate::attest::record::Promotion;
-use crate::error::{At, Failure, Kind};
+use crate::attest::record::PromotionPredicate;
+use crate::error::{At, Failure, FailureKind};
 use crate::evidence::gather::{GatherOptions, gather_blocking};
 use crate::evidence::keys::KeyRing;
 use crate::files::Files as _;
 use crate::git::{Snapshot, Visit};
-use crate::load::gitops::serving_at;
-use crate::model::audit::{Audit, Finding};
+use crate::load::gitops::parse_serving_at;
+use crate::model::audit::{Audit, AuditFinding};
 use crate::model::evidence::{ArtifactFacts, Ask, Evidence, Facts, Proof, RecordAsk};
 use crate::model::id::{Artifact, CommitId, Digest, OrderRef};
 use crate::model::kind;
 use crate::model::kitchen::{KitchenSpec, Role};
-use crate::model::naming::serving_path;
+use crate::model::naming::build_serving_path;
 use crate::model::serving::{Serving, ServingStatus};
 use crate::model::world::Holds;
 use crate::policy::gates::again::{Doubt, Past, Then};
@@ -45,14 +45,14 @@ pub struct Wanted<'a> {
 ///
 /// # Errors
 /// The history or the Kitchen cannot be read, or the Kitchen trusts no key for records.
-pub fn audit(
+pub fn audit_history(
     setup: &Setup<'_>,
     wanted: Wanted<'_>,
     progress: &mut dyn FnMut(&str),
 ) -> Result<Audit, Failure> {
-    let ring = ring(setup, progress)?;
+    let ring = read_ring(setup, progress)?;
     progress("reading the history");
-    let history = setup.repository.history(setup.branch, wanted.range)?;
+    let history = setup.repository.read_history(setup.branch, wanted.range)?;
     let mut auditor = Auditor {
         setup,
         ring: &ring,
@@ -67,23 +67,23 @@ pub fn audit(
         past: Vec::new(),
         visited: Vec::new(),
     };
-    for visit in history.visits(&FOLDERS) {
+    for visit in history.walk_visits(&FOLDERS) {
         let visit = visit?;
         auditor.audit.touched += 1;
         if auditor.audit.touched.is_multiple_of(100) {
             progress(&format!("judging commit {} of {}", auditor.audit.touched, history.len()));
         }
-        auditor.visit(&visit)?;
+        auditor.visit_commit(&visit)?;
     }
     progress(&format!("judging {} promotions", auditor.past.len()));
-    auditor.judge(wanted.offline);
+    auditor.judge_promotions(wanted.offline);
     Ok(auditor.audit)
 }
 
 /// Whom the Kitchen trusts now. Nothing else of the sources counts: past inputs are not there any more.
-fn ring(setup: &Setup<'_>, progress: &mut dyn FnMut(&str)) -> Result<KeyRing, Failure> {
+fn read_ring(setup: &Setup<'_>, progress: &mut dyn FnMut(&str)) -> Result<KeyRing, Failure> {
     progress("reading the Kitchen");
-    let snapshot = setup.repository.snapshot(setup.branch)?;
+    let snapshot = setup.repository.read_snapshot(setup.branch)?;
     let mut now = Setup { observed: None, ..setup.clone() };
     for source in &mut now.sources {
         let kitchen = source.kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind::Kind::Kitchen));
@@ -97,23 +97,24 @@ fn ring(setup: &Setup<'_>, progress: &mut dyn FnMut(&str)) -> Result<KeyRing, Fa
             | SourcePlace::Snapshot(_) => {}
         }
     }
-    let (world, _) = super::world(&now, &snapshot, progress);
+    let (world, _) = super::read_world(&now, &snapshot, progress);
     if world.kitchen.is_none()
         && let Some(problem) = world.problems.iter().find(|p| p.holds == Holds::Everything)
     {
         return Err(problem.failure.clone());
     }
-    let ring = KeyRing::read(world.kitchen.as_ref().map_or(&KitchenSpec::default(), |k| &k.object.spec));
+    let ring =
+        KeyRing::from_kitchen(world.kitchen.as_ref().map_or(&KitchenSpec::default(), |k| &k.object.spec));
     let state = ring.state();
     if let Some(wrong) = state.errors.first() {
-        return Err(Failure::input("kitchen", wrong.clone()).of("Kitchen default"));
+        return Err(Failure::new_input("kitchen", wrong.clone()).with_object("Kitchen default"));
     }
     if setup.records && !state.usable.contains(&Role::Records) {
         let cause = "it trusts no key for records: no promotion of the past can be judged";
-        return Err(Failure::input("no-record-key", cause)
-            .of("Kitchen default")
-            .field("spec.trust.keys")
-            .hint("give the run's public key the role records; a repository that keeps none on purpose: --no-records"));
+        return Err(Failure::new_input("no-record-key", cause)
+            .with_object("Kitchen default")
+            .with_field("spec.trust.keys")
+            .with_hint("give the run's public key the role records; a repository that keeps none on purpose: --no-records"));
     }
     Ok(ring)
 }
@@ -139,68 +140,70 @@ struct Auditor<'a> {
 }
 
 /// One commit as it is judged.
-struct Step<'v> {
+struct AuditStep<'v> {
     commit: CommitId,
     visit: &'v Visit,
 }
 
-impl Step<'_> {
-    fn finding(
+impl AuditStep<'_> {
+    fn make_finding(
         &self,
         order: Option<&OrderRef>,
         digest: Option<Digest>,
         code: &'static str,
         what: String,
-    ) -> Finding {
-        Finding { commit: self.commit.clone(), order: order.cloned(), digest, code, what }
+    ) -> AuditFinding {
+        AuditFinding { commit: self.commit.clone(), order: order.cloned(), digest, code, what }
     }
 }
 
 /// A file of a commit; what cannot be read is an error of the whole: git lacks an object.
-fn bytes(snapshot: &Snapshot, path: &str) -> Result<Option<Vec<u8>>, Failure> {
-    snapshot.read(path).map_err(|lost| {
+fn read_bytes(snapshot: &Snapshot, path: &str) -> Result<Option<Vec<u8>>, Failure> {
+    snapshot.read_file(path).map_err(|lost| {
         let what = format!("commit {}", snapshot.head.as_ref().map(ToString::to_string).unwrap_or_default());
-        Failure::new(Kind::Repository, "repository-unreadable", lost.why).of(what).at(At::file(lost.path))
+        Failure::new(FailureKind::Repository, "repository-unreadable", lost.why)
+            .with_object(what)
+            .with_place(At::from_file(lost.path))
     })
 }
 
 /// The Serving of an Order at a commit; `None`: there is none, or it cannot be read.
-fn serving_of(snapshot: &Snapshot, order: &OrderRef) -> Result<Option<Arc<Serving>>, Failure> {
-    let path = serving_path(order);
-    let Some(bytes) = bytes(snapshot, &path)? else { return Ok(None) };
-    Ok(serving_at(&snapshot.name(), &path, &bytes).and_then(|(_, file)| file.serving.ok()))
+fn read_serving(snapshot: &Snapshot, order: &OrderRef) -> Result<Option<Arc<Serving>>, Failure> {
+    let path = build_serving_path(order);
+    let Some(bytes) = read_bytes(snapshot, &path)? else { return Ok(None) };
+    Ok(parse_serving_at(&snapshot.name(), &path, &bytes).and_then(|(_, file)| file.serving.ok()))
 }
 
 impl Auditor<'_> {
-    fn visit(&mut self, visit: &Visit) -> Result<(), Failure> {
+    fn visit_commit(&mut self, visit: &Visit) -> Result<(), Failure> {
         let Some(commit) = visit.after.head.clone() else { return Ok(()) };
         self.visited.push(commit.clone());
-        let step = Step { commit, visit };
+        let step = AuditStep { commit, visit };
         for path in &visit.changed {
             if path.starts_with("servings/") {
-                self.serving(&step, path)?;
+                self.audit_serving(&step, path)?;
             } else if path.starts_with("applications/") {
-                let found = application::judge(&step, path)?;
+                let found = application::judge_application(&step, path)?;
                 self.audit.findings.extend(found);
             } else if self.setup.records {
-                let found = record::judge(&step, path)?;
+                let found = record::judge_record(&step, path)?;
                 self.audit.findings.extend(found);
             }
         }
         Ok(())
     }
 
-    fn serving(&mut self, step: &Step<'_>, path: &str) -> Result<(), Failure> {
+    fn audit_serving(&mut self, step: &AuditStep<'_>, path: &str) -> Result<(), Failure> {
         let Some(order) = path.strip_prefix("servings/").and_then(|p| p.strip_suffix(".yaml")) else {
             return Ok(());
         };
         let Ok(order) = OrderRef::parse(order) else { return Ok(()) };
         let before = match &step.visit.before {
-            Some(before) => serving_of(before, &order)?.map(|s| s.status.clone()),
+            Some(before) => read_serving(before, &order)?.map(|s| s.status.clone()),
             None => None,
         };
-        let gone = bytes(&step.visit.after, path)?.is_none();
-        let after = serving_of(&step.visit.after, &order)?.map(|s| s.status.clone());
+        let gone = read_bytes(&step.visit.after, path)?.is_none();
+        let after = read_serving(&step.visit.after, &order)?.map(|s| s.status.clone());
         // What stood there in between and could not be read was nobody's state.
         let before = before.or_else(|| self.servings.get(&order).cloned()).unwrap_or_default();
         let Some(after) = after else {
@@ -211,21 +214,21 @@ impl Auditor<'_> {
             }
             return Ok(());
         };
-        let compared = serving::compare(&before, &after);
+        let compared = serving::compare_statuses(&before, &after);
         for (digest, code, what) in compared.findings {
-            self.audit.findings.push(step.finding(Some(&order), digest, code, what));
+            self.audit.findings.push(step.make_finding(Some(&order), digest, code, what));
         }
         // The oldest first: each is the one before the next.
         for &index in compared.promotions.iter().rev() {
             if self.setup.records {
-                self.promotion(step, &order, &after, index)?;
+                self.audit_promotion(step, &order, &after, index)?;
             } else {
                 self.audit.unrecorded += 1;
             }
         }
         if self.setup.records {
             for &index in &compared.deployments {
-                self.deployment(step, &order, &after, index);
+                self.audit_deployment(step, &order, &after, index);
             }
         }
         self.servings.insert(order, after);
@@ -233,14 +236,14 @@ impl Auditor<'_> {
     }
 
     /// What a record proves, from the tree of the commit or of the one before it.
-    fn proof(&mut self, step: &Step<'_>, ask: &RecordAsk) -> Evidence<Proof> {
+    fn find_proof(&mut self, step: &AuditStep<'_>, ask: &RecordAsk) -> Evidence<Proof> {
         if let Some(known) = self.known.get(ask) {
             return known.clone();
         }
         let snapshots = [Some(&step.visit.after), step.visit.before.as_ref()];
         let mut found = None;
         for snapshot in snapshots.into_iter().flatten() {
-            let read = super::records::read(BTreeSet::from([ask.clone()]), snapshot, self.ring);
+            let read = super::records::read_records(BTreeSet::from([ask.clone()]), snapshot, self.ring);
             let read = read.into_values().next();
             let missing = matches!(read, Some(Evidence::Missing(_)) | None);
             if found.is_none() || !missing {
@@ -257,9 +260,9 @@ impl Auditor<'_> {
         found
     }
 
-    fn promotion(
+    fn audit_promotion(
         &mut self,
-        step: &Step<'_>,
+        step: &AuditStep<'_>,
         order: &OrderRef,
         after: &ServingStatus,
         index: usize,
@@ -269,153 +272,159 @@ impl Auditor<'_> {
         let digest = Some(entry.digest);
         let Some(bundle) = entry.promotion_record else {
             let what = format!("{} was promoted without a record", entry.preparation_name);
-            self.audit.findings.push(step.finding(Some(order), digest, "no-record", what));
+            self.audit.findings.push(step.make_finding(Some(order), digest, "no-record", what));
             return Ok(());
         };
-        let Some(proof) = self.recorded(step, order, entry.digest, "promotion", bundle) else {
+        let Some(proof) = self.find_record(step, order, entry.digest, "promotion", bundle) else {
             return Ok(());
         };
-        let says: Promotion = match record::promotion(&proof) {
+        let says: PromotionPredicate = match record::parse_promotion(&proof) {
             Ok(says) => says,
             Err(why) => {
-                let what = format!("its promotion record {}: {why}", bundle.short());
-                self.audit.findings.push(step.finding(Some(order), digest, "record-invalid", what));
+                let what = format!("its promotion record {}: {why}", bundle.format_short());
+                self.audit.findings.push(step.make_finding(Some(order), digest, "record-invalid", what));
                 return Ok(());
             }
         };
-        for what in record::differs(&says, order, after, index) {
-            self.audit.findings.push(step.finding(Some(order), digest, "record-differs", what));
+        for what in record::compare_promotion(&says, order, after, index) {
+            self.audit.findings.push(step.make_finding(Some(order), digest, "record-differs", what));
         }
-        let Some(artifact) = record::artifact(&says, entry.digest, after, index) else {
+        let Some(artifact) = record::find_artifact(&says, entry.digest, after, index) else {
             let what = "its promotion record names no repository of the artifact".to_owned();
-            self.audit.findings.push(step.finding(Some(order), digest, "record-differs", what));
+            self.audit.findings.push(step.make_finding(Some(order), digest, "record-differs", what));
             return Ok(());
         };
-        let past = record::past(&says, order, artifact, entry.promoted_time);
-        let then = self.then(step, &past, after, index)?;
+        let past = record::build_past(&says, order, artifact, entry.promoted_time);
+        let then = self.gather_then(step, &past, after, index)?;
         self.past.push(Pending { commit: step.commit.clone(), past, then });
         Ok(())
     }
 
     /// What git held then: histories with their records, and the seal.
-    fn then(
+    fn gather_then(
         &mut self,
-        step: &Step<'_>,
+        step: &AuditStep<'_>,
         past: &Past,
         after: &ServingStatus,
         index: usize,
     ) -> Result<Then, Failure> {
         let mut histories = vec![(past.order.clone(), after.history[index..].to_vec())];
-        for stage in past.stages() {
-            if let Some(serving) = serving_of(&step.visit.after, &stage)? {
+        for stage in past.collect_stages() {
+            if let Some(serving) = read_serving(&step.visit.after, &stage)? {
                 histories.push((stage, serving.status.history.clone()));
             }
         }
         let mut records = Facts::default();
         let asks: Vec<RecordAsk> = histories
             .iter()
-            .flat_map(|(order, history)| crate::policy::gates::proof::asks(order, history))
+            .flat_map(|(order, history)| crate::policy::gates::proof::collect_history_asks(order, history))
             .collect();
         for ask in asks {
-            let proof = self.proof(step, &ask);
+            let proof = self.find_proof(step, &ask);
             records.records.insert(ask, proof);
         }
         let seal = match after.history[index].approval_record {
             None => None,
-            Some(bundle) => Some(record::seal(step, past, bundle, self.ring)?),
+            Some(bundle) => Some(record::read_seal(step, past, bundle, self.ring)?),
         };
         Ok(Then { histories, records, seal })
     }
 
-    fn deployment(&mut self, step: &Step<'_>, order: &OrderRef, after: &ServingStatus, index: usize) {
+    fn audit_deployment(
+        &mut self,
+        step: &AuditStep<'_>,
+        order: &OrderRef,
+        after: &ServingStatus,
+        index: usize,
+    ) {
         let entry = &after.history[index];
         self.audit.deployments += 1;
         let digest = Some(entry.digest);
         let Some(bundle) = entry.deployment_record else {
             let what = format!("{} is said to be healthy without a record", entry.preparation_name);
-            self.audit.findings.push(step.finding(Some(order), digest, "no-record", what));
+            self.audit.findings.push(step.make_finding(Some(order), digest, "no-record", what));
             return;
         };
-        let Some(proof) = self.recorded(step, order, entry.digest, "deployment", bundle) else { return };
-        if let Err(why) = record::deployment(&proof, order, entry) {
-            let what = format!("its deployment record {}: {why}", bundle.short());
-            self.audit.findings.push(step.finding(Some(order), digest, "record-invalid", what));
+        let Some(proof) = self.find_record(step, order, entry.digest, "deployment", bundle) else { return };
+        if let Err(why) = record::check_deployment(&proof, order, entry) {
+            let what = format!("its deployment record {}: {why}", bundle.format_short());
+            self.audit.findings.push(step.make_finding(Some(order), digest, "record-invalid", what));
         }
     }
 
     /// The record of this kind that a history entry names, where it is proven; what stands in its way is filed.
-    fn recorded(
+    fn find_record(
         &mut self,
-        step: &Step<'_>,
+        step: &AuditStep<'_>,
         order: &OrderRef,
         artifact: Digest,
         kind: &str,
         bundle: Digest,
     ) -> Option<Proof> {
         let ask = RecordAsk { order: order.clone(), bundle, artifact };
-        let (list, code, why) = match self.proof(step, &ask) {
+        let (list, code, why) = match self.find_proof(step, &ask) {
             Evidence::Proven(proof) => return Some(proof),
             Evidence::Missing(looked) | Evidence::Invalid(looked) => {
                 (&mut self.audit.findings, "record-invalid", looked.why)
             }
             Evidence::Unread(unread) => (&mut self.audit.unread, "record-unread", unread.why),
         };
-        let what = format!("its {kind} record {}: {why}", bundle.short());
-        list.push(step.finding(Some(order), Some(artifact), code, what));
+        let what = format!("its {kind} record {}: {why}", bundle.format_short());
+        list.push(step.make_finding(Some(order), Some(artifact), code, what));
         None
     }
 
     /// Judges the gates of all promotions. One round asks for each artifact at most once: what counts is what
     /// that one promotion rested on.
-    fn judge(&mut self, offline: bool) {
+    fn judge_promotions(&mut self, offline: bool) {
         let mut pending = std::mem::take(&mut self.past);
         while !pending.is_empty() {
             let mut round: BTreeMap<Artifact, Pending> = BTreeMap::new();
             let mut later = Vec::new();
             for one in pending {
                 if offline {
-                    self.told(&one, None);
+                    self.file_doubts(&one, None);
                 } else if round.contains_key(&one.past.artifact) {
                     later.push(one);
                 } else {
                     round.insert(one.past.artifact.clone(), one);
                 }
             }
-            let facts = self.gather(&round);
+            let facts = self.gather_facts(&round);
             for (artifact, one) in &round {
                 let nothing = Default::default();
-                self.told(one, Some(facts.artifacts.get(artifact).unwrap_or(&nothing)));
+                self.file_doubts(one, Some(facts.artifacts.get(artifact).unwrap_or(&nothing)));
             }
             pending = later;
         }
         // As they came, not as they were judged.
-        let place = |finding: &Finding| self.visited.iter().position(|commit| *commit == finding.commit);
+        let place = |finding: &AuditFinding| self.visited.iter().position(|commit| *commit == finding.commit);
         self.audit.findings.sort_by_cached_key(place);
         self.audit.unread.sort_by_cached_key(place);
     }
 
-    fn gather(&self, round: &BTreeMap<Artifact, Pending>) -> Facts {
+    fn gather_facts(&self, round: &BTreeMap<Artifact, Pending>) -> Facts {
         if round.is_empty() {
             return Facts::default();
         }
         let asks: Vec<Ask> = round
             .iter()
-            .map(|(artifact, one)| Ask { artifact: artifact.clone(), claims: one.past.claims() })
+            .map(|(artifact, one)| Ask { artifact: artifact.clone(), claims: one.past.collect_claims() })
             .collect();
         let options = GatherOptions {
-            only: Some(round.values().flat_map(|one| one.past.pieces()).collect()),
+            only: Some(round.values().flat_map(|one| one.past.collect_pieces()).collect()),
             ..self.setup.gather.clone()
         };
         gather_blocking(self.setup.runtime, &asks, self.ring, self.setup.registries, &options)
     }
 
-    fn told(&mut self, one: &Pending, now: Option<&ArtifactFacts>) {
-        for (gate, doubt) in one.past.judge(&one.then, now) {
+    fn file_doubts(&mut self, one: &Pending, now: Option<&ArtifactFacts>) {
+        for (gate, doubt) in one.past.judge_again(&one.then, now) {
             let (list, code, why) = match doubt {
                 Doubt::Not(why) => (&mut self.audit.findings, "gate", why),
                 Doubt::Unread(why) => (&mut self.audit.unread, "evidence-unread", why),
             };
-            list.push(Finding {
+            list.push(AuditFinding {
                 commit: one.commit.clone(),
                 order: Some(one.past.order.clone()),
                 digest: Some(one.past.artifact.digest),

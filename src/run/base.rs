@@ -3,14 +3,14 @@
 //! Objects, Servings and templates are read twice: where the change begins and here. The Kitchen is that of the
 //! reference in both, so that no change vouches for itself; what the change would make easier to pass is told.
 
-use super::{Decided, Known, Read, Setup, Source, SourcePlace, decide_on, world};
+use super::{Decided, Known, Read, Setup, Source, SourcePlace, decide_on, read_world};
 use crate::error::Failure;
 use crate::git::{Below, Local, Points, Snapshot};
 use crate::load;
 use crate::model::id::CommitId;
 use crate::model::kitchen::Kitchen;
 use crate::model::world::{Holds, Loaded, Problem, World};
-use crate::policy::decide::weakened::weakened;
+use crate::policy::decide::weakened::find_weakenings;
 use std::sync::Arc;
 
 /// Where the change is.
@@ -37,7 +37,7 @@ pub struct Both {
 ///
 /// # Errors
 /// A repository cannot be read.
-pub fn decide(
+pub fn decide_change(
     setup: &mut Setup<'_>,
     change: &Change<'_>,
     known: &mut Known,
@@ -45,50 +45,50 @@ pub fn decide(
 ) -> Result<Both, Failure> {
     let Points { tip, fork, head, .. } = change.points;
     progress("reading the change");
-    let followed = if change.gitops { None } else { Some(setup.repository.snapshot(setup.branch)?) };
+    let followed = if change.gitops { None } else { Some(setup.repository.read_snapshot(setup.branch)?) };
     let snapshot = |commit| match &followed {
-        Some(snapshot) => Ok(snapshot.again()),
-        None => change.local.snapshot(commit, setup.branch),
+        Some(snapshot) => Ok(snapshot.copy_fresh()),
+        None => change.local.read_snapshot(commit, setup.branch),
     };
     let (here, start, trusted) = (snapshot(head)?, snapshot(fork)?, snapshot(tip)?);
     // A cluster is read once: what moves there meanwhile is not the change's doing.
     for source in &mut setup.sources {
         if let SourcePlace::Cluster(cluster) = &source.place {
-            source.place = SourcePlace::Snapshot(Arc::new(cluster.fetch(setup.runtime)));
+            source.place = SourcePlace::Snapshot(Arc::new(cluster.fetch_all(setup.runtime)));
         }
     }
     let on_disk = setup.sources.clone();
-    let mut here = read(setup, here, progress);
-    setup.sources = at(&on_disk, change, fork)?;
-    let mut start = read(setup, start, progress);
+    let mut here = read_snapshot(setup, here, progress);
+    setup.sources = move_sources(&on_disk, change, fork)?;
+    let mut start = read_snapshot(setup, start, progress);
     let kitchen = if tip == fork {
-        Trusted::of(&start.world)
+        ReferenceKitchen::from_world(&start.world)
     } else {
-        setup.sources = at(&on_disk, change, tip)?;
-        Trusted::of(&world(setup, &trusted, progress).0)
+        setup.sources = move_sources(&on_disk, change, tip)?;
+        ReferenceKitchen::from_world(&read_world(setup, &trusted, progress).0)
     };
-    let weakened = weakened(&start.world, &here.world);
+    let weakened = find_weakenings(&start.world, &here.world);
     kitchen.put_into(&mut here.world);
     kitchen.put_into(&mut start.world);
-    setup.sources = at(&on_disk, change, fork)?;
+    setup.sources = move_sources(&on_disk, change, fork)?;
     let without = decide_on(setup, start, known, progress)?;
     setup.sources = on_disk;
     let here = decide_on(setup, here, known, progress)?;
     Ok(Both { here, without, weakened })
 }
 
-fn read(setup: &Setup<'_>, snapshot: Snapshot, progress: &mut dyn FnMut(&str)) -> Read {
-    let gitops = load::gitops(&snapshot, snapshot.head.clone());
-    let (world, listed) = world(setup, &snapshot, progress);
+fn read_snapshot(setup: &Setup<'_>, snapshot: Snapshot, progress: &mut dyn FnMut(&str)) -> Read {
+    let gitops = load::read_gitops(&snapshot, snapshot.head.clone());
+    let (world, listed) = read_world(setup, &snapshot, progress);
     Read { snapshot, gitops, world, listed }
 }
 
 /// The sources as they are at a commit; one outside of the checkout is no part of the change.
-fn at(sources: &[Source], change: &Change<'_>, commit: &CommitId) -> Result<Vec<Source>, Failure> {
+fn move_sources(sources: &[Source], change: &Change<'_>, commit: &CommitId) -> Result<Vec<Source>, Failure> {
     let moved = |source: &Source| {
         let SourcePlace::Folder(name, path) = &source.place else { return Ok(source.clone()) };
-        let Some(prefix) = change.local.inside(path) else { return Ok(source.clone()) };
-        let snapshot = change.local.snapshot(commit, "")?;
+        let Some(prefix) = change.local.resolve_inside(path) else { return Ok(source.clone()) };
+        let snapshot = change.local.read_snapshot(commit, "")?;
         let below = Below { snapshot, prefix, name: name.clone() };
         Ok(Source { place: SourcePlace::Commit(Arc::new(below)), ..source.clone() })
     };
@@ -96,13 +96,13 @@ fn at(sources: &[Source], change: &Change<'_>, commit: &CommitId) -> Result<Vec<
 }
 
 /// The Kitchen of the reference, or what is wrong with it.
-struct Trusted {
+struct ReferenceKitchen {
     kitchen: Option<Loaded<Kitchen>>,
     problems: Vec<Problem>,
 }
 
-impl Trusted {
-    fn of(world: &World) -> Self {
+impl ReferenceKitchen {
+    fn from_world(world: &World) -> Self {
         let mut problems = Vec::new();
         // Without a Kitchen, whatever holds everything may have held it.
         if world.kitchen.is_none() {
@@ -114,7 +114,11 @@ impl Trusted {
     fn put_into(&self, world: &mut World) {
         world.kitchen.clone_from(&self.kitchen);
         for problem in &self.problems {
-            if !world.problems.iter().any(|p| p.failure.sentence() == problem.failure.sentence()) {
+            if !world
+                .problems
+                .iter()
+                .any(|p| p.failure.format_sentence() == problem.failure.format_sentence())
+            {
                 world.problems.push(problem.clone());
             }
         }

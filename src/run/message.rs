@@ -2,22 +2,22 @@
 
 use super::Decided;
 use crate::commit::{self, Identity};
-use crate::model::plan::{ApplicationAction, Decision, Row, ServingPlan};
+use crate::model::plan::{ApplicationAction, Decision, PlanRow, ServingPlan};
 
 /// The message for what `decided` changes, in a commit by `identity`: whoever else asked is its co-author.
 #[must_use]
-pub fn of(decided: &Decided, identity: &Identity) -> String {
-    let rows = decided.plan.rows.iter().filter(|row| !decided.rendered.failed(&row.order));
-    let rows: Vec<&Row> = rows.collect();
-    let promoted: Vec<&Row> =
+pub fn format_message(decided: &Decided, identity: &Identity) -> String {
+    let rows = decided.plan.rows.iter().filter(|row| !decided.rendered.has_failed(&row.order));
+    let rows: Vec<&PlanRow> = rows.collect();
+    let promoted: Vec<&PlanRow> =
         rows.iter().copied().filter(|r| matches!(r.decision, Decision::Promote(_))).collect();
-    let removed: Vec<&Row> =
+    let removed: Vec<&PlanRow> =
         rows.iter().copied().filter(|r| matches!(r.decision, Decision::Remove(_))).collect();
     let mut lines = Vec::new();
     let mut trailers = Vec::new();
     let mut asked: Vec<&str> = Vec::new();
     for row in &rows {
-        lines.extend(line(row));
+        lines.extend(format_line(row));
         if let (Decision::Promote(promotion), Some(candidate)) = (&row.decision, &row.candidate) {
             trailers.push((commit::propose::ABOUT.into(), row.order.to_string()));
             trailers.push(("Preparation".into(), format!("{}/{}", row.order.namespace, candidate.name)));
@@ -34,13 +34,13 @@ pub fn of(decided: &Decided, identity: &Identity) -> String {
     for edit in &decided.rendered.drift {
         lines.push(format!("Restore {} of {}, which was edited by hand", edit.path, edit.order));
     }
-    trailers.extend(identity.co_authors(asked));
-    commit::message(&subject(decided, &promoted, &removed), &lines, &trailers)
+    trailers.extend(identity.collect_co_authors(asked));
+    commit::build_message(&format_subject(decided, &promoted, &removed), &lines, &trailers)
 }
 
-fn subject(decided: &Decided, promoted: &[&Row], removed: &[&Row]) -> String {
+fn format_subject(decided: &Decided, promoted: &[&PlanRow], removed: &[&PlanRow]) -> String {
     match (promoted, removed) {
-        ([row], []) => promotion(row, "Promote").unwrap_or_else(|| "Promote".into()),
+        ([row], []) => format_promotion(row, "Promote").unwrap_or_else(|| "Promote".into()),
         ([], [row]) => format!("Remove {}", row.order),
         ([], []) => match decided.rendered.changes.keys().next() {
             Some(only) if decided.rendered.changes.len() == 1 => format!("Update {only}"),
@@ -52,14 +52,14 @@ fn subject(decided: &Decided, promoted: &[&Row], removed: &[&Row]) -> String {
     }
 }
 
-fn promotion(row: &Row, verb: &str) -> Option<String> {
+fn format_promotion(row: &PlanRow, verb: &str) -> Option<String> {
     let (candidate, environment) = (row.candidate.as_ref()?, row.environment.as_ref()?);
     Some(format!("{verb} {} to {} in {environment}", row.order, candidate.name))
 }
 
-fn line(row: &Row) -> Option<String> {
+fn format_line(row: &PlanRow) -> Option<String> {
     match &row.decision {
-        Decision::Promote(p) => promotion(row, if p.rollback { "Roll back" } else { "Promote" }),
+        Decision::Promote(p) => format_promotion(row, if p.rollback { "Roll back" } else { "Promote" }),
         Decision::Remove(why) => Some(format!("Remove {}: {why}", row.order)),
         Decision::Keep | Decision::Hold | Decision::Broken => {
             let gone =

@@ -1,21 +1,21 @@
 //! Records of what a run does: signed before the commit, so that git holds them with the state they prove.
 
-use crate::attest::key::Signer;
+use crate::attest::key::RecordSigner;
 use crate::attest::record::{
     self, DeployedCluster, NamedOrder, NamedPreparation, OptIn, Previous, PromotedCluster, Promoter, Record,
     RecordRef,
 };
-use crate::attest::sign::{Signed, sign};
+use crate::attest::sign::{SignedRecord, sign_record};
 use crate::error::Failure;
 use crate::evidence::envelope;
 use crate::evidence::judge;
 use crate::evidence::keys::KeyRing;
-use crate::files::{Change, Files as _};
+use crate::files::{FileChange, Files as _};
 use crate::git::Snapshot;
 use crate::model::evidence::{Evidence, Looked, Proof, RecordAsk, Unread};
 use crate::model::id::{Artifact, Digest, OrderRef};
-use crate::model::naming::record_path;
-use crate::model::plan::{ApplicationAction, Decision, Plan, Row, ServingPlan};
+use crate::model::naming::build_record_path;
+use crate::model::plan::{ApplicationAction, Decision, Plan, PlanRow, ServingPlan};
 use crate::model::reason::{Ended, Verified};
 use crate::model::serving::{HistoryEntry, ServingStatus};
 use crate::model::time::Time;
@@ -25,12 +25,12 @@ use crate::policy::resolve::slot::Consent;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Changes below `records/`, by Order.
-pub type RecordFiles = BTreeMap<OrderRef, BTreeMap<String, Change>>;
+pub type RecordFiles = BTreeMap<OrderRef, BTreeMap<String, FileChange>>;
 
 /// What the repository's own records prove: each is read from `snapshot` and judged for the artifact that
 /// the history entry which names it is of.
 #[must_use]
-pub fn read(
+pub fn read_records(
     asks: BTreeSet<RecordAsk>,
     snapshot: &Snapshot,
     ring: &KeyRing,
@@ -38,13 +38,13 @@ pub fn read(
     let looked = |why: String| Looked { why, ..Looked::default() };
     asks.into_iter()
         .map(|ask| {
-            let path = record_path(&ask.order, &ask.bundle.hex());
-            let found = match snapshot.read(&path) {
+            let path = build_record_path(&ask.order, &ask.bundle.format_hex());
+            let found = match snapshot.read_file(&path) {
                 Ok(None) => Evidence::Missing(looked(format!("{path} is not in the repository"))),
-                Ok(Some(bytes)) if Digest::of(&bytes) != ask.bundle => {
+                Ok(Some(bytes)) if Digest::hash_bytes(&bytes) != ask.bundle => {
                     Evidence::Invalid(looked(format!("{path} does not hash to its name")))
                 }
-                Ok(Some(bytes)) => match judge::record(&bytes, &ask.artifact, ring) {
+                Ok(Some(bytes)) => match judge::judge_record(&bytes, &ask.artifact, ring) {
                     Ok(proof) => Evidence::Proven(proof),
                     Err(why) => Evidence::Invalid(looked(why)),
                 },
@@ -63,17 +63,18 @@ pub fn read(
 
 /// Every record in the folders of these Orders that is proven, for the artifact that it is of itself.
 #[must_use]
-pub fn proven(
+pub fn find_proven(
     orders: Vec<&OrderRef>,
     gitops: &GitOps,
     snapshot: &Snapshot,
     ring: &KeyRing,
 ) -> BTreeMap<RecordAsk, Evidence<Proof>> {
     let one = |order: &OrderRef, hex: &String| {
-        let bytes = snapshot.read(&record_path(order, hex)).ok()??;
-        let (artifact, _) = record::subject(&envelope::open_bundle(&bytes, ring).ok()?.payload).ok()?;
-        let proof = judge::record(&bytes, &artifact.digest, ring).ok()?;
-        let ask = RecordAsk { order: order.clone(), bundle: Digest::of(&bytes), artifact: artifact.digest };
+        let bytes = snapshot.read_file(&build_record_path(order, hex)).ok()??;
+        let (artifact, _) = record::parse_subject(&envelope::open_bundle(&bytes, ring).ok()?.payload).ok()?;
+        let proof = judge::judge_record(&bytes, &artifact.digest, ring).ok()?;
+        let ask =
+            RecordAsk { order: order.clone(), bundle: Digest::hash_bytes(&bytes), artifact: artifact.digest };
         Some((ask, Evidence::Proven(proof)))
     };
     orders
@@ -90,27 +91,27 @@ const FAILURES: usize = 5;
 /// The signer, how many signatures failed since one did not, and what it signed: all that is decided on one state
 /// of the repository is signed with one pen.
 pub struct Pen<'a> {
-    signer: Option<&'a Signer>,
+    signer: Option<&'a RecordSigner>,
     failed: usize,
-    signed: BTreeMap<Artifact, Vec<(Record, Signed)>>,
+    signed: BTreeMap<Artifact, Vec<(Record, SignedRecord)>>,
 }
 
 impl<'a> Pen<'a> {
     /// A pen that signed nothing yet.
     #[must_use]
-    pub fn new(signer: &'a Signer) -> Self {
+    pub fn new(signer: &'a RecordSigner) -> Self {
         Self { signer: Some(signer), failed: 0, signed: BTreeMap::new() }
     }
 
     /// A pen without a signer: its records are empty, for a look at whether there is a place for them.
     #[must_use]
-    pub fn dry() -> Self {
+    pub fn make_dry() -> Self {
         Self { signer: None, failed: 0, signed: BTreeMap::new() }
     }
 
-    fn sign(&mut self, record: Record, artifact: &Artifact) -> Result<Signed, Failure> {
+    fn sign_record(&mut self, record: Record, artifact: &Artifact) -> Result<SignedRecord, Failure> {
         let Some(signer) = self.signer else {
-            return Ok(Signed { digest: Digest::of(&[]), bundle: Vec::new() });
+            return Ok(SignedRecord { digest: Digest::hash_bytes(&[]), bundle: Vec::new() });
         };
         let mut of_it = self.signed.get(artifact).into_iter().flatten();
         if let Some((_, signed)) = of_it.find(|(known, _)| *known == record) {
@@ -119,9 +120,11 @@ impl<'a> Pen<'a> {
         if self.failed >= FAILURES {
             let cause =
                 format!("{FAILURES} signatures in a row failed; the signer is not asked again in this run");
-            return Err(Failure::input("signer-failed", cause).hint("mend the signer, and run again"));
+            return Err(
+                Failure::new_input("signer-failed", cause).with_hint("mend the signer, and run again")
+            );
         }
-        let signed = sign(&record, artifact, signer);
+        let signed = sign_record(&record, artifact, signer);
         self.failed = if signed.is_ok() { 0 } else { self.failed + 1 };
         let signed = signed?;
         self.signed.entry(artifact.clone()).or_default().push((record, signed.clone()));
@@ -150,7 +153,7 @@ pub fn sign_all(
         }
         // Cases are sorted by Order.
         let Ok(index) = cases.binary_search_by(|c| c.order.cmp(&row.order)) else { continue };
-        match of_row(row, &cases[index], gitops, plan.at, pen.as_deref_mut()) {
+        match sign_row(row, &cases[index], gitops, plan.at, pen.as_deref_mut()) {
             Ok(changes) if changes.is_empty() => {}
             Ok(changes) => drop(files.insert(row.order.clone(), changes)),
             Err(failure) => drop(failures.insert(row.order.clone(), failure)),
@@ -160,100 +163,105 @@ pub fn sign_all(
 }
 
 /// Signs what is due for one Order, and lets go what nothing names any more.
-fn of_row(
-    row: &mut Row,
+fn sign_row(
+    row: &mut PlanRow,
     case: &Case,
     gitops: &GitOps,
     at: Time,
     pen: Option<&mut Pen<'_>>,
-) -> Result<BTreeMap<String, Change>, Failure> {
+) -> Result<BTreeMap<String, FileChange>, Failure> {
     let mut changes = BTreeMap::new();
     if let Some(pen) = pen {
-        if let (Some(record), Some(candidate)) = (promotion(row, case, at), &row.candidate) {
-            let signed = pen.sign(record, &candidate.artifact)?;
+        if let (Some(record), Some(candidate)) = (build_promotion(row, case, at), &row.candidate) {
+            let signed = pen.sign_record(record, &candidate.artifact)?;
             if let ServingPlan::Write(state) = &mut row.serving
                 && let Some(entry) = state.status.history.first_mut()
             {
                 entry.promotion_record = Some(signed.digest);
-                changes.insert(record_path(&row.order, &signed.digest.hex()), Change::Write(signed.bundle));
+                changes.insert(
+                    build_record_path(&row.order, &signed.digest.format_hex()),
+                    FileChange::Write(signed.bundle),
+                );
             }
         }
         if let ServingPlan::Write(state) = &mut row.serving {
-            for (digest, bundle) in deployments(&row.order, &mut state.status, case, pen)? {
-                changes.insert(record_path(&row.order, &digest.hex()), Change::Write(bundle));
+            for (digest, bundle) in sign_deployments(&row.order, &mut state.status, case, pen)? {
+                changes
+                    .insert(build_record_path(&row.order, &digest.format_hex()), FileChange::Write(bundle));
             }
         }
     }
-    for digest in left(row, case) {
-        if gitops.records.get(&row.order).is_some_and(|known| known.contains(&digest.hex())) {
-            changes.insert(record_path(&row.order, &digest.hex()), Change::Delete);
+    for digest in find_dropped(row, case) {
+        if gitops.records.get(&row.order).is_some_and(|known| known.contains(&digest.format_hex())) {
+            changes.insert(build_record_path(&row.order, &digest.format_hex()), FileChange::Delete);
         }
     }
     if matches!(row.serving, ServingPlan::Remove) {
         for hex in gitops.records.get(&row.order).into_iter().flatten() {
-            changes.insert(record_path(&row.order, hex), Change::Delete);
+            changes.insert(build_record_path(&row.order, hex), FileChange::Delete);
         }
     }
     Ok(changes)
 }
 
-/// What to do about [`gone`].
+/// What to do about [`find_gone`].
 pub const BRING_BACK: &str =
     "bring it back from the commit before it was removed; the artifact holds a copy, too";
 
 /// Records that Servings name and the repository does not hold any more, by their Order: somebody removed them.
-pub fn gone(gitops: &GitOps) -> impl Iterator<Item = (&OrderRef, String)> {
+pub fn find_gone(gitops: &GitOps) -> impl Iterator<Item = (&OrderRef, String)> {
     gitops.servings.iter().flat_map(|(order, file)| {
         let known = gitops.records.get(order);
         let history = file.serving.as_ref().map_or(&[][..], |serving| &serving.status.history);
         let named = history.iter().flat_map(|e| [e.promotion_record, e.deployment_record, e.approval_record]);
-        let missing = named.flatten().filter(move |d| known.is_none_or(|known| !known.contains(&d.hex())));
-        missing.map(move |digest| (order, record_path(order, &digest.hex())))
+        let missing =
+            named.flatten().filter(move |d| known.is_none_or(|known| !known.contains(&d.format_hex())));
+        missing.map(move |digest| (order, build_record_path(order, &digest.format_hex())))
     })
 }
 
-fn promotion(row: &Row, case: &Case, at: Time) -> Option<Record> {
+fn build_promotion(row: &PlanRow, case: &Case, at: Time) -> Option<Record> {
     let Decision::Promote(promotion) = &row.decision else { return None };
     let candidate = row.candidate.as_ref()?;
     let name = |name: &crate::model::id::PreparationName| NamedPreparation {
         namespace: row.order.namespace.clone(),
         name: name.clone(),
     };
-    Some(Record::Promotion(record::Promotion {
+    Some(Record::Promotion(record::PromotionPredicate {
         order: NamedOrder::from(&row.order),
         environment: row.environment.clone()?,
         preparation: name(&candidate.name),
-        base_digest: promoted(row).and_then(|entry| entry.base_digest),
+        base_digest: find_promoted(row).and_then(|entry| entry.base_digest),
         target_namespace: Some(candidate.target_namespace.clone()),
         mode: row.mode,
         previous: promotion.previous.as_ref().map(|(preparation, digest)| Previous {
             preparation: preparation.clone(),
             digest: *digest,
-            first_healthy_time: superseded(row).and_then(|entry| entry.first_healthy_time),
-            healthy_until: superseded(row).and_then(|entry| entry.healthy_until),
+            first_healthy_time: find_superseded(row).and_then(|entry| entry.first_healthy_time),
+            healthy_until: find_superseded(row).and_then(|entry| entry.healthy_until),
         }),
         promoted_time: at,
         requested_by: promotion.requested_by.clone(),
-        gates: row.verdicts.iter().map(record::Gate::from).collect(),
-        clusters: clusters(row, case),
-        promoter: Promoter::this(),
+        gates: row.verdicts.iter().map(record::GateRecord::from).collect(),
+        clusters: collect_clusters(row, case),
+        promoter: Promoter::from_this_build(),
     }))
 }
 
 /// The history entry that a promotion adds.
-fn promoted(row: &Row) -> Option<&HistoryEntry> {
+fn find_promoted(row: &PlanRow) -> Option<&HistoryEntry> {
     let ServingPlan::Write(state) = &row.serving else { return None };
     state.status.history.first()
 }
 
 /// The history entry of what a promotion takes the place of, where that is what ended it.
-fn superseded(row: &Row) -> Option<&HistoryEntry> {
+fn find_superseded(row: &PlanRow) -> Option<&HistoryEntry> {
     let ServingPlan::Write(state) = &row.serving else { return None };
     let [newest, before, ..] = state.status.history.as_slice() else { return None };
     (before.ended_time == Some(newest.promoted_time)).then_some(before)
 }
 
-fn clusters(row: &Row, case: &Case) -> Vec<PromotedCluster> {
+fn collect_clusters(row: &PlanRow, case: &Case) -> Vec<PromotedCluster> {
     row.applications
         .iter()
         .filter(|plan| matches!(plan.action, ApplicationAction::Pin(_)))
@@ -271,7 +279,7 @@ fn clusters(row: &Row, case: &Case) -> Vec<PromotedCluster> {
 }
 
 /// Deployment records of what this run saw for the first time.
-fn deployments(
+fn sign_deployments(
     order: &OrderRef,
     status: &mut ServingStatus,
     case: &Case,
@@ -306,9 +314,9 @@ fn deployments(
             first_healthy_time,
             ended_time: entry.ended_time.filter(|_| degraded),
             ended_reason: entry.ended_reason.filter(|_| degraded),
-            clusters: running(case, &before.status),
+            clusters: collect_running(case, &before.status),
         };
-        let signed = pen.sign(Record::Deployment(body), &deployed.artifact)?;
+        let signed = pen.sign_record(Record::Deployment(body), &deployed.artifact)?;
         entry.deployment_record = Some(signed.digest);
         bundles.push((signed.digest, signed.bundle));
     }
@@ -316,7 +324,7 @@ fn deployments(
 }
 
 /// The Ready Clusters that what is deployed was written for.
-fn running(case: &Case, status: &ServingStatus) -> Vec<DeployedCluster> {
+fn collect_running(case: &Case, status: &ServingStatus) -> Vec<DeployedCluster> {
     case.seen
         .iter()
         .flat_map(|seen| seen.iter())
@@ -336,7 +344,7 @@ fn running(case: &Case, status: &ServingStatus) -> Vec<DeployedCluster> {
 
 /// Every record that a status names.
 #[must_use]
-pub fn named(status: &ServingStatus) -> BTreeSet<Digest> {
+pub fn collect_named(status: &ServingStatus) -> BTreeSet<Digest> {
     let seal = status.approval.as_ref().and_then(|a| a.record);
     let of_entries =
         status.history.iter().flat_map(|e| [e.approval_record, e.promotion_record, e.deployment_record]);
@@ -344,8 +352,8 @@ pub fn named(status: &ServingStatus) -> BTreeSet<Digest> {
 }
 
 /// Records that the old history names and the new one does not.
-fn left(row: &Row, case: &Case) -> Vec<Digest> {
+fn find_dropped(row: &PlanRow, case: &Case) -> Vec<Digest> {
     let (ServingPlan::Write(state), Some(old)) = (&row.serving, &case.serving) else { return Vec::new() };
-    let kept = named(&state.status);
-    named(&old.status).into_iter().filter(|digest| !kept.contains(digest)).collect()
+    let kept = collect_named(&state.status);
+    collect_named(&old.status).into_iter().filter(|digest| !kept.contains(digest)).collect()
 }

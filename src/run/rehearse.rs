@@ -21,14 +21,14 @@ use crate::evidence::gather::{GatherOptions, gather_blocking};
 use crate::evidence::keys::KeyRing;
 use crate::evidence::registry::{HostConfig, Registries, RegistriesConfig};
 use crate::files::Files;
-use crate::load::folder::Folder;
+use crate::load::folder::DiskFolder;
 use crate::load::{self, Input, Observed};
 use crate::model::evidence::*;
 use crate::model::id::{Artifact, Digest, OrderRef, PreparationName};
 use crate::model::kitchen::{KitchenSpec, Role};
-use crate::model::plan::{Decision, Row};
+use crate::model::plan::{Decision, PlanRow};
 use crate::model::time::Time;
-use crate::model::verdict::{Outcome, Verdict};
+use crate::model::verdict::{GateOutcome, Verdict};
 use crate::policy::decide;
 use crate::policy::gates::{self, Context};
 use crate::policy::resolve::{self, Case};
@@ -44,7 +44,7 @@ pub const FILE: &str = "case.yaml";
 /// A case as written.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Written {
+struct RehearsalCase {
     at: Time,
     order: OrderRef,
     #[serde(default)]
@@ -96,28 +96,28 @@ struct Scanned {
 struct Expected {
     decision: Option<String>,
     #[serde(default)]
-    gates: BTreeMap<String, Answer>,
+    gates: BTreeMap<String, ExpectedAnswer>,
 }
 
 /// `Passed`, or with a part of the message.
 #[derive(Debug)]
-struct Answer {
+struct ExpectedAnswer {
     is: String,
     says: Option<String>,
 }
 
-impl<'de> Deserialize<'de> for Answer {
+impl<'de> Deserialize<'de> for ExpectedAnswer {
     fn deserialize<D: serde::Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Visitor;
         impl<'de> serde::de::Visitor<'de> for Visitor {
-            type Value = Answer;
+            type Value = ExpectedAnswer;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("Passed, Waiting or Failed, or {is: …, says: part of the message}")
             }
-            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Answer, E> {
-                Ok(Answer { is: text.to_owned(), says: None })
+            fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<ExpectedAnswer, E> {
+                Ok(ExpectedAnswer { is: text.to_owned(), says: None })
             }
-            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<Answer, A::Error> {
+            fn visit_map<A: serde::de::MapAccess<'de>>(self, mut map: A) -> Result<ExpectedAnswer, A::Error> {
                 let (mut is, mut says) = (None, None);
                 while let Some((key, value)) = map.next_entry::<String, String>()? {
                     match key.as_str() {
@@ -127,7 +127,7 @@ impl<'de> Deserialize<'de> for Answer {
                     }
                 }
                 let is = is.ok_or_else(|| serde::de::Error::missing_field("is"))?;
-                Ok(Answer { is, says })
+                Ok(ExpectedAnswer { is, says })
             }
         }
         from.deserialize_any(Visitor)
@@ -149,7 +149,10 @@ pub struct Rehearsed {
 ///
 /// # Errors
 /// There is no case, or one cannot be read: each with its file and place.
-pub fn rehearse(folder: &Path, runtime: &tokio::runtime::Runtime) -> Result<Vec<Rehearsed>, Vec<Failure>> {
+pub fn rehearse_folder(
+    folder: &Path,
+    runtime: &tokio::runtime::Runtime,
+) -> Result<Vec<Rehearsed>, Vec<Failure>> {
     let mut files: Vec<PathBuf> = walkdir::WalkDir::new(folder)
         .sort_by_file_name()
         .into_iter()
@@ -160,12 +163,14 @@ pub fn rehearse(folder: &Path, runtime: &tokio::runtime::Runtime) -> Result<Vec<
     files.sort();
     if files.is_empty() {
         let cause = format!("no {FILE} is at or below it");
-        return Err(vec![Failure::input("no-cases", cause).at(At::file(folder.display().to_string()))]);
+        return Err(vec![
+            Failure::new_input("no-cases", cause).with_place(At::from_file(folder.display().to_string())),
+        ]);
     }
     let mut failures = Vec::new();
     let mut all = Vec::new();
     for file in files {
-        match play(&file, runtime) {
+        match play_case(&file, runtime) {
             Ok(rehearsed) => all.push(rehearsed),
             Err(failure) => failures.push(failure),
         }
@@ -173,29 +178,32 @@ pub fn rehearse(folder: &Path, runtime: &tokio::runtime::Runtime) -> Result<Vec<
     if failures.is_empty() { Ok(all) } else { Err(failures) }
 }
 
-fn read(file: &Path) -> Result<Written, Failure> {
+fn read_case(file: &Path) -> Result<RehearsalCase, Failure> {
     let name = file.display().to_string();
-    let text = std::fs::read_to_string(file)
-        .map_err(|e| Failure::input("unreadable", e.to_string()).at(At::file(name.clone())))?;
-    let node = parse::one(&text).map_err(|e| Failure::from_yaml(&e, &name))?;
+    let text = std::fs::read_to_string(file).map_err(|e| {
+        Failure::new_input("unreadable", e.to_string()).with_place(At::from_file(name.clone()))
+    })?;
+    let node = parse::parse_one(&text).map_err(|e| Failure::from_yaml(&e, &name))?;
     let mut unknown = Vec::new();
-    let written: Written = de::from_node(&node, &mut unknown).map_err(|e| Failure::from_yaml(&e, &name))?;
+    let written: RehearsalCase =
+        de::from_node(&node, &mut unknown).map_err(|e| Failure::from_yaml(&e, &name))?;
     if let Some(key) = unknown.first() {
         let path = if key.path.is_empty() { key.key.clone() } else { format!("{}.{}", key.path, key.key) };
         let at = At { file: name, line: Some(key.at.line), column: Some(key.at.column) };
         let known = key.known.join(", ");
-        return Err(Failure::input("unknown-field", format!("a case has no {path}; it has {known}")).at(at));
+        return Err(Failure::new_input("unknown-field", format!("a case has no {path}; it has {known}"))
+            .with_place(at));
     }
     Ok(written)
 }
 
-fn play(file: &Path, runtime: &tokio::runtime::Runtime) -> Result<Rehearsed, Failure> {
-    let case = read(file)?;
+fn play_case(file: &Path, runtime: &tokio::runtime::Runtime) -> Result<Rehearsed, Failure> {
+    let case = read_case(file)?;
     let home = file.parent().unwrap_or(Path::new("."));
     let beside = |path: &str| home.join(path);
-    let folders: Vec<Folder> = match case.objects.as_slice() {
-        [] => vec![Folder::new(home.display().to_string(), home)],
-        many => many.iter().map(|path| Folder::new(path.clone(), beside(path))).collect(),
+    let folders: Vec<DiskFolder> = match case.objects.as_slice() {
+        [] => vec![DiskFolder::new(home.display().to_string(), home)],
+        many => many.iter().map(|path| DiskFolder::new(path.clone(), beside(path))).collect(),
     };
     let named: Vec<Arc<str>> = folders.iter().map(|f| Arc::from(format!("path:{}", f.name()))).collect();
     let inputs: Vec<Input<'_>> = folders
@@ -214,25 +222,25 @@ fn play(file: &Path, runtime: &tokio::runtime::Runtime) -> Result<Rehearsed, Fai
         file: path.as_str().into(),
         bytes: std::fs::read(beside(path)).map_err(|e| e.to_string()),
     });
-    let world = load::world(&inputs, observed.as_ref());
+    let world = load::read_world(&inputs, observed.as_ref());
     let gitops = match &case.repository {
-        Some(path) => load::gitops(&Folder::new(path.clone(), beside(path)), None),
+        Some(path) => load::read_gitops(&DiskFolder::new(path.clone(), beside(path)), None),
         None => Default::default(),
     };
     let none = KitchenSpec::default();
     let kitchen = world.kitchen.as_ref().map_or(&none, |k| &k.object.spec);
-    let cases = resolve::cases(&world, &gitops, "argocd");
+    let cases = resolve::resolve_cases(&world, &gitops, "argocd");
     let assumed = case.registries.is_empty();
-    let ring = KeyRing::read(kitchen);
+    let ring = KeyRing::from_kitchen(kitchen);
     let context = Context {
         trust: ring.state().fingerprint,
         records: false,
         assumed: true,
         ..Context::new(case.at, Some(kitchen))
     };
-    let asks = gates::asks(&cases, &context);
+    let asks = gates::collect_asks(&cases, &context);
     let facts = if assumed {
-        assume(&asks, &case, &cases)?
+        assume_facts(&asks, &case, &cases)?
     } else {
         let hosts = case.registries.iter().map(|(host, path)| {
             (host.clone(), HostConfig { layout: Some(beside(path)), ..HostConfig::default() })
@@ -240,17 +248,18 @@ fn play(file: &Path, runtime: &tokio::runtime::Runtime) -> Result<Rehearsed, Fai
         let config = RegistriesConfig { hosts: hosts.collect(), ..RegistriesConfig::default() };
         gather_blocking(runtime, &asks, &ring, &Registries::new(config)?, &GatherOptions::default())
     };
-    let plan = decide::plan(&cases, &facts, &world, &gitops, &context, &decide::Options::default());
+    let plan =
+        decide::decide_plan(&cases, &facts, &world, &gitops, &context, &decide::PlanOptions::default());
     let mut differs: Vec<String> = plan.problems.iter().map(|p| format!("a problem: {p}")).collect();
     match plan.rows.iter().find(|row| row.order == case.order) {
-        Some(row) => differs.extend(compare(&case.expect, row)),
+        Some(row) => differs.extend(compare_row(&case.expect, row)),
         None => differs.push(format!("there is no Order {}", case.order)),
     }
     Ok(Rehearsed { name: file.display().to_string(), differs, assumed })
 }
 
 /// Everything that is asked is proven; attestations and scans are what the case says.
-fn assume(asks: &[Ask], written: &Written, cases: &[Case]) -> Result<Facts, Failure> {
+fn assume_facts(asks: &[Ask], written: &RehearsalCase, cases: &[Case]) -> Result<Facts, Failure> {
     let mut facts = Facts::default();
     facts.keys.usable.extend([
         Role::Signature,
@@ -261,13 +270,13 @@ fn assume(asks: &[Ask], written: &Written, cases: &[Case]) -> Result<Facts, Fail
         Role::Records,
     ]);
     for ask in asks {
-        facts.artifacts.insert(ask.artifact.clone(), assumed(ask, written, cases)?);
+        facts.artifacts.insert(ask.artifact.clone(), assume_artifact(ask, written, cases)?);
     }
     Ok(facts)
 }
 
-fn proof(of: &str, statement: Option<Statement>) -> Proof {
-    let digest = Digest::of(of.as_bytes());
+fn make_proof(of: &str, statement: Option<Statement>) -> Proof {
+    let digest = Digest::hash_bytes(of.as_bytes());
     Proof {
         key: "assumed".into(),
         fingerprint: "assumed".into(),
@@ -278,7 +287,7 @@ fn proof(of: &str, statement: Option<Statement>) -> Proof {
     }
 }
 
-fn assumed(ask: &Ask, written: &Written, cases: &[Case]) -> Result<ArtifactFacts, Failure> {
+fn assume_artifact(ask: &Ask, written: &RehearsalCase, cases: &[Case]) -> Result<ArtifactFacts, Failure> {
     let is_of = |name: &PreparationName| {
         cases.iter().any(|case| {
             case.preparations.get(name).is_some_and(|p| p.object.spec.artifact.digest == ask.artifact.digest)
@@ -296,12 +305,12 @@ fn assumed(ask: &Ask, written: &Written, cases: &[Case]) -> Result<ArtifactFacts
                     layer_media_type: String::new(),
                 }));
             }
-            Claim::Signature => facts.signature = Some(Evidence::Proven(proof("signature", None))),
+            Claim::Signature => facts.signature = Some(Evidence::Proven(make_proof("signature", None))),
             Claim::Provenance(order) => {
                 let provenance = ProvenanceProof {
-                    proof: proof("provenance", None),
+                    proof: make_proof("provenance", None),
                     finished_on: None,
-                    dependencies: bases(&ask.artifact, cases),
+                    dependencies: collect_bases(&ask.artifact, cases),
                     builder: None,
                 };
                 facts.provenance.insert(order.clone(), Evidence::Proven(provenance));
@@ -316,15 +325,15 @@ fn assumed(ask: &Ask, written: &Written, cases: &[Case]) -> Result<ArtifactFacts
                     if !is_of(&one.preparation) {
                         continue;
                     }
-                    let predicate = predicate(one).map_err(|e| {
-                        Failure::input(
+                    let predicate = make_predicate(one).map_err(|e| {
+                        Failure::new_input(
                             "bad-predicate",
                             format!("the predicate of {} is no JSON: {e}", one.preparation),
                         )
                     })?;
                     let statement =
                         Statement { predicate_type: kind.clone(), subject: None, predicate, time: one.time };
-                    found.push(proof(&one.predicate.to_string(), Some(statement)));
+                    found.push(make_proof(&one.predicate.to_string(), Some(statement)));
                 }
                 let found =
                     if found.is_empty() { Evidence::Missing(nothing()) } else { Evidence::Proven(found) };
@@ -336,7 +345,7 @@ fn assumed(ask: &Ask, written: &Written, cases: &[Case]) -> Result<ArtifactFacts
                     .iter()
                     .filter(|s| is_of(&s.preparation))
                     .map(|s| {
-                        let counts = Counts {
+                        let counts = ScanCounts {
                             critical: s.critical,
                             high: s.high,
                             medium: s.medium,
@@ -344,7 +353,7 @@ fn assumed(ask: &Ask, written: &Written, cases: &[Case]) -> Result<ArtifactFacts
                             unknown: s.unknown,
                         };
                         ScanProof {
-                            proof: proof("scan", None),
+                            proof: make_proof("scan", None),
                             scanner: "the case".into(),
                             finished_on: s.time,
                             counts: Some(counts),
@@ -364,7 +373,7 @@ fn assumed(ask: &Ask, written: &Written, cases: &[Case]) -> Result<ArtifactFacts
     Ok(facts)
 }
 
-fn predicate(one: &Attested) -> Result<serde_json::Value, serde_json::Error> {
+fn make_predicate(one: &Attested) -> Result<serde_json::Value, serde_json::Error> {
     match &one.predicate {
         serde_json::Value::String(text) => serde_json::from_str(text),
         other => Ok(other.clone()),
@@ -372,7 +381,7 @@ fn predicate(one: &Attested) -> Result<serde_json::Value, serde_json::Error> {
 }
 
 /// What the Preparations of this artifact say that it was made from.
-fn bases(artifact: &Artifact, cases: &[Case]) -> BTreeSet<Digest> {
+fn collect_bases(artifact: &Artifact, cases: &[Case]) -> BTreeSet<Digest> {
     let preparations = cases.iter().flat_map(|case| case.preparations.values());
     preparations
         .filter(|p| p.object.spec.artifact.digest == artifact.digest)
@@ -380,7 +389,7 @@ fn bases(artifact: &Artifact, cases: &[Case]) -> BTreeSet<Digest> {
         .collect()
 }
 
-fn compare(expected: &Expected, row: &Row) -> Vec<String> {
+fn compare_row(expected: &Expected, row: &PlanRow) -> Vec<String> {
     let mut differs = Vec::new();
     let decision = match row.decision {
         Decision::Promote(_) => "Promote",
@@ -401,7 +410,7 @@ fn compare(expected: &Expected, row: &Row) -> Vec<String> {
                 differs.push(format!("{name}: wanted {}, found no candidate", wanted.is));
             }
             None => differs.push(format!("{name} is no gate; they are {}", GATES.join(", "))),
-            Some(verdict) => differs.extend(differs_from(wanted, verdict)),
+            Some(verdict) => differs.extend(describe_difference(wanted, verdict)),
         }
     }
     differs
@@ -409,11 +418,11 @@ fn compare(expected: &Expected, row: &Row) -> Vec<String> {
 
 const GATES: [&str; 7] = ["Ready", "Upstream", "Checks", "Approvals", "Evidence", "Window", "Opt-in"];
 
-fn differs_from(wanted: &Answer, verdict: &Verdict) -> Option<String> {
+fn describe_difference(wanted: &ExpectedAnswer, verdict: &Verdict) -> Option<String> {
     let is = match &verdict.outcome {
-        Outcome::Passed => "Passed",
-        Outcome::Waiting(_) => "Waiting",
-        Outcome::Failed => "Failed",
+        GateOutcome::Passed => "Passed",
+        GateOutcome::Waiting(_) => "Waiting",
+        GateOutcome::Failed => "Failed",
     };
     if is != wanted.is {
         return Some(format!("{}: wanted {}, found {is}: {}", verdict.gate, wanted.is, verdict.message));

@@ -3,20 +3,20 @@
 //! A seal that is attached and whose run is then killed is found by the next run and not made again; its bundle
 //! goes into `records/` then.
 
-use super::{Decided, Setup, without_clashes};
-use crate::attest::attach::attach;
-use crate::attest::key::Signer;
-use crate::attest::record::{Approvals, Record, SealedPreparation, Submission};
-use crate::attest::sign::{Signed, sign};
-use crate::error::{Failure, Kind};
+use super::{Decided, Setup, drop_clashes};
+use crate::attest::attach::attach_record;
+use crate::attest::key::RecordSigner;
+use crate::attest::record::{ApprovalsPredicate, Record, SealedPreparation, Submission};
+use crate::attest::sign::{SignedRecord, sign_record};
+use crate::error::{Failure, FailureKind};
 use crate::evidence::answer::{Answer, Reference};
-use crate::evidence::artifact::only_bundle;
+use crate::evidence::artifact::find_only_bundle;
 use crate::evidence::registry::Writer;
-use crate::files::Change;
+use crate::files::FileChange;
 use crate::model::evidence::Evidence;
 use crate::model::id::{Artifact, Digest, OrderRef};
-use crate::model::naming::record_path;
-use crate::model::plan::{Row, SealRequest, ServingPlan};
+use crate::model::naming::build_record_path;
+use crate::model::plan::{PlanRow, SealRequest, ServingPlan};
 use futures::StreamExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -31,7 +31,7 @@ pub struct Seals {
     /// What was tried already, so that the run never goes round.
     tried: Vec<SealRequest>,
     /// Bundles that were attached, for `records/`.
-    bundles: BTreeMap<OrderRef, Vec<Signed>>,
+    bundles: BTreeMap<OrderRef, Vec<SignedRecord>>,
     /// What could not be sealed.
     failures: Vec<Failure>,
     /// Votes that wait for a run with a key: held, which is no error.
@@ -41,7 +41,7 @@ pub struct Seals {
 impl Seals {
     /// Signs and attaches every seal that is due and was not tried; the artifacts whose evidence is to be
     /// read again. None: there is nothing to decide again.
-    pub fn attach(&mut self, setup: &Setup<'_>, decided: &Decided) -> BTreeSet<Artifact> {
+    pub fn attach_seals(&mut self, setup: &Setup<'_>, decided: &Decided) -> BTreeSet<Artifact> {
         let due: Vec<SealRequest> = decided
             .plan
             .rows
@@ -51,12 +51,12 @@ impl Seals {
             .collect();
         let Some(signer) = setup.signer else {
             let waits = due.iter().map(|request| {
-                Failure::input(
+                Failure::new_input(
                     "no-signing-key",
                     "its votes are enough, and there is no key to seal them with",
                 )
-                .of(format!("Order {}", request.of.order))
-                .hint("give the run a key: --key FILE, EXPEDITE_KEY or signing.keyFile")
+                .with_object(format!("Order {}", request.of.order))
+                .with_hint("give the run a key: --key FILE, EXPEDITE_KEY or signing.keyFile")
             });
             self.without_key = waits.collect();
             return BTreeSet::new();
@@ -64,7 +64,7 @@ impl Seals {
         self.tried.extend(due.iter().cloned());
         let writer = Writer::new(setup.registries);
         let attached = setup.runtime.block_on(async {
-            let all = due.iter().map(|request| one(request, signer, &writer, setup));
+            let all = due.iter().map(|request| attach_seal(request, signer, &writer, setup));
             futures::stream::iter(all).buffered(CONCURRENT).collect::<Vec<_>>().await
         });
         let mut again = BTreeSet::new();
@@ -85,9 +85,9 @@ impl Seals {
     ///
     /// # Errors
     /// The repository cannot be read.
-    pub fn finish(&mut self, setup: &Setup<'_>, decided: &mut Decided) -> Result<(), Failure> {
+    pub fn add_bundles(&mut self, setup: &Setup<'_>, decided: &mut Decided) -> Result<(), Failure> {
         for row in &decided.plan.rows {
-            if decided.rendered.failed(&row.order) {
+            if decided.rendered.has_failed(&row.order) {
                 continue;
             }
             let ServingPlan::Write(state) = &row.serving else { continue };
@@ -101,25 +101,29 @@ impl Seals {
             .collect();
             let new = self.bundles.get(&row.order).map_or(&[][..], Vec::as_slice);
             for record in named {
-                let path = record_path(&row.order, &record.hex());
+                let path = build_record_path(&row.order, &record.format_hex());
                 if let Some(signed) = new.iter().find(|signed| signed.digest == record) {
-                    decided.rendered.changes.insert(path, Change::Write(signed.bundle.clone()));
-                } else if let Some((artifact, manifest)) = attached_before(row, record, decided) {
-                    let bundle = setup.runtime.block_on(read(setup, artifact, manifest, record));
-                    decided.rendered.changes.extend(bundle.map(|bundle| (path, Change::Write(bundle))));
+                    decided.rendered.changes.insert(path, FileChange::Write(signed.bundle.clone()));
+                } else if let Some((artifact, manifest)) = find_attached(row, record, decided) {
+                    let bundle = setup.runtime.block_on(read_seal(setup, artifact, manifest, record));
+                    decided.rendered.changes.extend(bundle.map(|bundle| (path, FileChange::Write(bundle))));
                 }
             }
         }
         decided.plan.problems.append(&mut self.failures);
         decided.plan.notices.append(&mut self.without_key);
-        without_clashes(&decided.snapshot, &decided.plan, &mut decided.rendered)
+        drop_clashes(&decided.snapshot, &decided.plan, &mut decided.rendered)
     }
 }
 
 /// Where the seal is that counts for the candidate and is not in the repository: a run that was killed after
 /// attaching it, or another program, sealed it.
-fn attached_before<'d>(row: &'d Row, record: Digest, decided: &'d Decided) -> Option<(&'d Artifact, Digest)> {
-    if decided.gitops.records.get(&row.order).is_some_and(|known| known.contains(&record.hex())) {
+fn find_attached<'d>(
+    row: &'d PlanRow,
+    record: Digest,
+    decided: &'d Decided,
+) -> Option<(&'d Artifact, Digest)> {
+    if decided.gitops.records.get(&row.order).is_some_and(|known| known.contains(&record.format_hex())) {
         return None;
     }
     let artifact = &row.candidate.as_ref()?.artifact;
@@ -133,33 +137,42 @@ fn attached_before<'d>(row: &'d Row, record: Digest, decided: &'d Decided) -> Op
 
 /// The seal's bundle, as it is attached. None where it is no bundle (an `.att` tag), or cannot be read a second
 /// time: the artifact keeps it.
-async fn read(setup: &Setup<'_>, artifact: &Artifact, manifest: Digest, record: Digest) -> Option<Vec<u8>> {
+async fn read_seal(
+    setup: &Setup<'_>,
+    artifact: &Artifact,
+    manifest: Digest,
+    record: Digest,
+) -> Option<Vec<u8>> {
     let reference = Reference::Digest(manifest);
-    let Answer::Found(manifest) = setup.registries.manifest(&artifact.repository, &reference).await else {
+    let Answer::Found(manifest) = setup.registries.fetch_manifest(&artifact.repository, &reference).await
+    else {
         return None;
     };
-    let layer = only_bundle(&manifest).filter(|layer| layer.digest == record)?;
-    match setup.registries.blob(&artifact.repository, &layer, BUNDLE_CAP).await {
+    let layer = find_only_bundle(&manifest).filter(|layer| layer.digest == record)?;
+    match setup.registries.fetch_blob(&artifact.repository, &layer, BUNDLE_CAP).await {
         Answer::Found(bytes) => Some(bytes.to_vec()),
         Answer::Absent | Answer::Unread(_) => None,
     }
 }
 
-async fn one(
+async fn attach_seal(
     request: &SealRequest,
-    signer: &Signer,
+    signer: &RecordSigner,
     writer: &Writer,
     setup: &Setup<'_>,
-) -> Result<Signed, Failure> {
-    let signed = sign(&body(request), &request.artifact, signer)?;
-    attach(writer, setup.registries, &request.artifact, &signed.bundle, signer.public_key()).await.map_err(
-        |failure| Failure { kind: Kind::Unread, ..failure }.of(format!("the seal of {}", request.of.order)),
-    )?;
+) -> Result<SignedRecord, Failure> {
+    let signed = sign_record(&build_record(request), &request.artifact, signer)?;
+    attach_record(writer, setup.registries, &request.artifact, &signed.bundle, signer.public_key())
+        .await
+        .map_err(|failure| {
+            Failure { kind: FailureKind::Unread, ..failure }
+                .with_object(format!("the seal of {}", request.of.order))
+        })?;
     Ok(signed)
 }
 
-fn body(request: &SealRequest) -> Record {
-    Record::Approvals(Approvals {
+fn build_record(request: &SealRequest) -> Record {
+    Record::Approvals(ApprovalsPredicate {
         order: request.of.order.name.clone(),
         preparation: SealedPreparation {
             namespace: request.of.order.namespace.clone(),

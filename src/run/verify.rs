@@ -5,7 +5,7 @@ pub mod about;
 pub mod bundle;
 
 use super::{Read, Setup, records};
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use crate::evidence::answer::{Answer, Reference};
 use crate::evidence::gather::gather_blocking;
 use crate::evidence::keys::KeyRing;
@@ -13,11 +13,11 @@ use crate::files::Files as _;
 use crate::model::evidence::{Ask, Evidence, RecordAsk};
 use crate::model::id::{Artifact, Digest, OciRepository, OrderRef, PreparationName};
 use crate::model::kitchen::{KitchenSpec, Role};
-use crate::model::naming::record_path;
+use crate::model::naming::build_record_path;
 use crate::model::verification::{ReadFrom, TrustUsed, UsedKey, Verification, Whose};
 use crate::model::world::Holds;
-use crate::policy::decide::verification::{KeptRecord, Question};
-use crate::policy::gates::evidence::unread_text;
+use crate::policy::decide::verification::{ArtifactQuestion, KeptRecord};
+use crate::policy::gates::evidence::describe_unread;
 use crate::policy::gates::proof;
 use crate::policy::resolve;
 use bytes::Bytes;
@@ -35,18 +35,23 @@ pub enum Named {
 /// The artifact that is meant.
 ///
 /// # Errors
-/// The registry has no such tag ([`Kind::SaysNo`]), or cannot be read.
-pub fn pin(setup: &Setup<'_>, repository: &OciRepository, named: &Named) -> Result<Artifact, Failure> {
+/// The registry has no such tag ([`FailureKind::SaysNo`]), or cannot be read.
+pub fn pin_artifact(
+    setup: &Setup<'_>,
+    repository: &OciRepository,
+    named: &Named,
+) -> Result<Artifact, Failure> {
     let tag = match named {
         Named::Digest(digest) => return Ok(Artifact { repository: repository.clone(), digest: *digest }),
         Named::Tag(tag) => tag,
     };
     let reference = Reference::Tag(tag.clone());
-    let failure = |kind, why: String| Failure::new(kind, "tag", why).of(format!("{repository}:{tag}"));
-    match setup.runtime.block_on(setup.registries.manifest(repository, &reference)) {
+    let failure =
+        |kind, why: String| Failure::new(kind, "tag", why).with_object(format!("{repository}:{tag}"));
+    match setup.runtime.block_on(setup.registries.fetch_manifest(repository, &reference)) {
         Answer::Found(manifest) => Ok(Artifact { repository: repository.clone(), digest: manifest.digest }),
-        Answer::Absent => Err(failure(Kind::SaysNo, "the registry has no such tag".into())),
-        Answer::Unread(why) => Err(failure(Kind::Unread, unread_text(&why))),
+        Answer::Absent => Err(failure(FailureKind::SaysNo, "the registry has no such tag".into())),
+        Answer::Unread(why) => Err(failure(FailureKind::Unread, describe_unread(&why))),
     }
 }
 
@@ -64,7 +69,7 @@ pub struct Subject {
 }
 
 /// By whose trust.
-pub struct Trust<'a> {
+pub struct JudgingTrust<'a> {
     /// What the Kitchen says.
     pub kitchen: &'a KitchenSpec,
     /// Whose it is.
@@ -76,7 +81,7 @@ pub struct Trust<'a> {
 /// What was found, and what is to be said besides.
 pub struct Verified {
     /// What was asked.
-    pub question: Question,
+    pub question: ArtifactQuestion,
     /// The answers.
     pub verification: Verification,
     /// What could not be read of the inputs, and may change the answer.
@@ -89,58 +94,64 @@ pub struct Verified {
 ///
 /// # Errors
 /// What is asked contradicts itself, or the policies do.
-pub fn verify(setup: &Setup<'_>, read: &Read, subject: &Subject) -> Result<Verified, Failure> {
+pub fn verify_subject(setup: &Setup<'_>, read: &Read, subject: &Subject) -> Result<Verified, Failure> {
     let none = KitchenSpec::default();
     let loaded = read.world.kitchen.as_ref();
-    let trust = Trust {
+    let trust = JudgingTrust {
         kitchen: loaded.map_or(&none, |k| &k.object.spec),
         whose: Whose::Own,
-        origin: loaded.map(|k| k.origin.at().to_string()),
+        origin: loaded.map(|k| k.origin.make_place().to_string()),
     };
-    let question = question(setup, read, subject, trust.kitchen)?;
-    let ring = KeyRing::read(trust.kitchen);
-    let kept = kept(setup, read, subject, &ring);
-    let mut verified = answer(setup, &question, &trust, &ring, &kept, subject);
-    verified.problems = problems(read, &subject.order);
+    let question = build_question(setup, read, subject, trust.kitchen)?;
+    let ring = KeyRing::from_kitchen(trust.kitchen);
+    let kept = read_kept(setup, read, subject, &ring);
+    let mut verified = answer_question(setup, &question, &trust, &ring, &kept, subject);
+    verified.problems = find_problems(read, &subject.order);
     Ok(verified)
 }
 
 /// What the sources let us ask.
 ///
 /// # Errors
-/// As [`Question::of`].
-pub fn question(
+/// As [`Question::from_case`].
+pub fn build_question(
     setup: &Setup<'_>,
     read: &Read,
     subject: &Subject,
     kitchen: &KitchenSpec,
-) -> Result<Question, Failure> {
-    let cases = resolve::cases(&read.world, &read.gitops, &setup.argocd_namespace);
+) -> Result<ArtifactQuestion, Failure> {
+    let cases = resolve::resolve_cases(&read.world, &read.gitops, &setup.argocd_namespace);
     let case = cases.iter().find(|case| case.order == subject.order);
-    Question::of(case, kitchen, &subject.artifact, &subject.order, subject.preparation.as_ref())
+    ArtifactQuestion::from_case(
+        case,
+        kitchen,
+        &subject.artifact,
+        &subject.order,
+        subject.preparation.as_ref(),
+    )
 }
 
 /// Reads the evidence and judges it.
 #[must_use]
-pub fn answer(
+pub fn answer_question(
     setup: &Setup<'_>,
-    question: &Question,
-    trust: &Trust<'_>,
+    question: &ArtifactQuestion,
+    trust: &JudgingTrust<'_>,
     ring: &KeyRing,
     kept: &[KeptRecord],
     subject: &Subject,
 ) -> Verified {
-    let asks = [Ask { artifact: question.artifact.clone(), claims: question.claims() }];
+    let asks = [Ask { artifact: question.artifact.clone(), claims: question.collect_claims() }];
     let facts = gather_blocking(setup.runtime, &asks, ring, setup.registries, &setup.gather);
     let mut warnings = facts.warnings.clone();
     if question.demanded.is_none() {
         let unknown = Failure::new(
-            Kind::Input,
+            FailureKind::Input,
             "order-not-read",
             "it was not read, or not where it deploys: which approvals and checks it demands is not known",
         );
-        let unknown = unknown.of(format!("Order {}", question.order));
-        warnings.push(unknown.hint("name a source that has it and its Environment with --from"));
+        let unknown = unknown.with_object(format!("Order {}", question.order));
+        warnings.push(unknown.with_hint("name a source that has it and its Environment with --from"));
     }
     Verified {
         question: question.clone(),
@@ -151,20 +162,20 @@ pub fn answer(
             order: question.order.clone(),
             preparation: question.seal_of.as_ref().map(|of| of.preparation.clone()),
             from: ReadFrom::Registry,
-            trust: used(trust, ring),
+            trust: collect_used_trust(trust, ring),
             demanded: question.demanded.clone(),
-            claims: question.judge(&facts, kept, setup.now),
+            claims: question.judge_claims(&facts, kept, setup.now),
         },
         problems: Vec::new(),
         warnings,
     }
 }
 
-fn used(trust: &Trust<'_>, ring: &KeyRing) -> TrustUsed {
+fn collect_used_trust(trust: &JudgingTrust<'_>, ring: &KeyRing) -> TrustUsed {
     let mut keys: Vec<UsedKey> = Vec::new();
     for key in ring.keys() {
         for role in Role::ALL {
-            let Some(name) = key.name_for(role) else { continue };
+            let Some(name) = key.find_name(role) else { continue };
             let fingerprint = key.key.fingerprint();
             match keys.iter_mut().find(|k| k.name == name && k.fingerprint == fingerprint) {
                 Some(known) => known.roles.push(role),
@@ -186,9 +197,9 @@ fn used(trust: &Trust<'_>, ring: &KeyRing) -> TrustUsed {
 }
 
 /// What the repository keeps about this artifact: the records that the Order's history names for its digest.
-fn kept(setup: &Setup<'_>, read: &Read, subject: &Subject, ring: &KeyRing) -> Vec<KeptRecord> {
-    let asks = if setup.records { record_asks(read, subject) } else { BTreeSet::new() };
-    records::read(asks, &read.snapshot, ring)
+fn read_kept(setup: &Setup<'_>, read: &Read, subject: &Subject, ring: &KeyRing) -> Vec<KeptRecord> {
+    let asks = if setup.records { collect_record_asks(read, subject) } else { BTreeSet::new() };
+    records::read_records(asks, &read.snapshot, ring)
         .into_iter()
         .map(|(ask, found)| KeptRecord {
             place: "repository",
@@ -196,33 +207,34 @@ fn kept(setup: &Setup<'_>, read: &Read, subject: &Subject, ring: &KeyRing) -> Ve
             found: match found {
                 Evidence::Proven(proof) => Ok(proof),
                 Evidence::Missing(looked) | Evidence::Invalid(looked) => Err(looked.why),
-                Evidence::Unread(unread) => Err(unread_text(&unread)),
+                Evidence::Unread(unread) => Err(describe_unread(&unread)),
             },
         })
         .collect()
 }
 
-fn record_asks(read: &Read, subject: &Subject) -> BTreeSet<RecordAsk> {
+fn collect_record_asks(read: &Read, subject: &Subject) -> BTreeSet<RecordAsk> {
     let serving = read.gitops.servings.get(&subject.order).and_then(|file| file.serving.as_ref().ok());
     let history = serving.map_or(&[][..], |serving| &serving.status.history);
-    let asks = proof::asks(&subject.order, history).into_iter();
+    let asks = proof::collect_history_asks(&subject.order, history).into_iter();
     asks.filter(|ask| ask.artifact == subject.artifact.digest).collect()
 }
 
 /// The same records as bytes, for an evidence bundle: those whose hash is their name.
 #[must_use]
-pub fn record_files(read: &Read, subject: &Subject) -> Vec<Bytes> {
-    let asks = record_asks(read, subject).into_iter();
+pub fn read_record_files(read: &Read, subject: &Subject) -> Vec<Bytes> {
+    let asks = collect_record_asks(read, subject).into_iter();
     asks.filter_map(|ask| {
-        let bytes = read.snapshot.read(&record_path(&ask.order, &ask.bundle.hex())).ok()??;
-        (Digest::of(&bytes) == ask.bundle).then(|| bytes.into())
+        let bytes =
+            read.snapshot.read_file(&build_record_path(&ask.order, &ask.bundle.format_hex())).ok()??;
+        (Digest::hash_bytes(&bytes) == ask.bundle).then(|| bytes.into())
     })
     .collect()
 }
 
 /// What was not read whole and may be the Kitchen, a policy or a check.
-fn problems(read: &Read, order: &OrderRef) -> Vec<Failure> {
-    problems_that(read, |holds| match holds {
+fn find_problems(read: &Read, order: &OrderRef) -> Vec<Failure> {
+    filter_problems(read, |holds| match holds {
         Holds::Nothing => false,
         Holds::Orders(orders) => orders.contains(order),
         Holds::Everything => true,
@@ -231,14 +243,14 @@ fn problems(read: &Read, order: &OrderRef) -> Vec<Failure> {
 
 /// What was not read whole and may be the Kitchen.
 #[must_use]
-pub fn kitchen_problems(read: &Read) -> Vec<Failure> {
-    problems_that(read, |holds| match holds {
+pub fn find_kitchen_problems(read: &Read) -> Vec<Failure> {
+    filter_problems(read, |holds| match holds {
         Holds::Nothing | Holds::Orders(_) => false,
         Holds::Everything => true,
     })
 }
 
-fn problems_that(read: &Read, count: impl Fn(&Holds) -> bool) -> Vec<Failure> {
+fn filter_problems(read: &Read, count: impl Fn(&Holds) -> bool) -> Vec<Failure> {
     let all = read.world.problems.iter().chain(&read.gitops.problems);
     all.filter(|problem| count(&problem.holds)).map(|problem| problem.failure.clone()).collect()
 }

@@ -9,7 +9,7 @@ use expedite::model::plan::*;
 use expedite::model::reason::{Approved, Vote};
 use expedite::model::serving::ServingStatus;
 use expedite::model::time::Time;
-use expedite::model::verdict::{For, GateName, Outcome, Verdict};
+use expedite::model::verdict::{For, GateName, GateOutcome, Verdict};
 use expedite::policy::gates::ssh_vote;
 use ssh_key::private::{Ed25519Keypair, KeypairData};
 use ssh_key::{HashAlg, LineEnding, PrivateKey};
@@ -77,13 +77,13 @@ fn vote(sim: &mut Sim, name: &str, person: &str, decision: Ballot, of: &str, whe
         },
     };
     let namespace = Namespace::parse("shop").unwrap();
-    let message = ssh_vote::bytes(&namespace, &preparation(of), digest(of), decision, when);
+    let message = ssh_vote::build_vote_bytes(&namespace, &preparation(of), digest(of), decision, when);
     let signature = key(person).sign(ssh_vote::NAMESPACE, HashAlg::Sha512, &message).unwrap();
     approval.spec.signature = Some(signature.to_pem(LineEnding::LF).unwrap());
     sim.world.approvals.insert((namespace, name.into()), loaded(approval, "approvals.yaml"));
 }
 
-fn row(plan: &Plan) -> &Row {
+fn row(plan: &Plan) -> &PlanRow {
     plan.rows.iter().find(|r| r.order == order(SHOP)).unwrap()
 }
 
@@ -111,7 +111,7 @@ fn votes_are_counted_sealed_and_the_seal_passes() {
     let verdict = gate(&plan);
     assert_eq!(
         verdict.outcome,
-        Outcome::Waiting(For::Person(vec!["ann".into(), "bob".into(), "cleo".into()]))
+        GateOutcome::Waiting(For::Person(vec!["ann".into(), "bob".into(), "cleo".into()]))
     );
     assert_eq!(verdict.message, "0 of 2 approvals from platform; may vote: ann, bob, cleo");
     assert_eq!(sim.reason(SHOP, "Approved"), "AwaitingApprovals");
@@ -161,7 +161,7 @@ fn without_records_no_policy_is_met_and_every_plan_says_so() {
     let told = |plan: &Plan| plan.notices.iter().filter(|n| n.code == "no-records").count();
     for _ in 0..2 {
         let plan = run(&mut sim);
-        assert_eq!(gate(&plan).outcome, Outcome::Failed);
+        assert_eq!(gate(&plan).outcome, GateOutcome::Failed);
         assert!(gate(&plan).message.contains("keeps no signed records"), "{}", gate(&plan).message);
         assert_eq!((row(&plan).seal.as_ref(), told(&plan)), (None, 1));
         assert_eq!(sim.deployed(SHOP), None);
@@ -390,7 +390,7 @@ fn the_strictest_policy_of_order_environment_and_preparation_counts() {
         &format!("{{clusters: [eu-1], promotion: {{approvals: {}}}}}", policy(1, "interns")),
     );
     let plan = run(&mut sim);
-    assert_eq!(gate(&plan).outcome, Outcome::Failed);
+    assert_eq!(gate(&plan).outcome, GateOutcome::Failed);
     assert_eq!(
         gate(&plan).message,
         "no group may approve: the policies have none in common (Order: platform; Environment: interns)"
@@ -512,7 +512,7 @@ fn an_unread_seal_waits_for_the_registry() {
     sim.extra.entry(digest("p1")).or_default().approvals.insert(of, Evidence::Unread(unread));
     let plan = sim.run();
     assert!(gate(&plan).unread);
-    assert_eq!(gate(&plan).outcome, Outcome::Waiting(For::Registry));
+    assert_eq!(gate(&plan).outcome, GateOutcome::Waiting(For::Registry));
     assert_eq!(row(&plan).seal, None);
 }
 

@@ -3,17 +3,17 @@
 
 use crate::support::setup::setup;
 use crate::support::{forge, fsck, layout};
-use expedite::attest::key::Signer;
+use expedite::attest::key::RecordSigner;
 use expedite::commit::Identity;
 use expedite::commit::identity::Given;
 use expedite::error::Failure;
 use expedite::evidence::gather;
 use expedite::evidence::registry::{HostConfig, Registries, RegistriesConfig};
 use expedite::files::Files as _;
-use expedite::git::{Environment, Repository, Snapshot, Target};
+use expedite::git::{Environment, Repository, RepositoryTarget, Snapshot};
 use expedite::model::approval::Ballot;
 use expedite::model::id::{ClusterName, Digest, Namespace, OrderRef, PreparationName};
-use expedite::model::naming::{application_name, record_path, serving_path};
+use expedite::model::naming::{build_application_name, build_record_path, build_serving_path};
 use expedite::model::serving::Serving;
 use expedite::model::time::Time;
 use expedite::model::verdict::GateName;
@@ -39,7 +39,7 @@ fn ann() -> ssh_key::PrivateKey {
 struct Chain {
     folder: fsck::Folder,
     digest: String,
-    job: Signer,
+    job: RecordSigner,
     registries: Registries,
     runtime: tokio::runtime::Runtime,
 }
@@ -53,7 +53,7 @@ impl Chain {
             [STAGING, SHOP].iter().map(|order| renderer.prepare(&registry, order, "hello")).collect();
         assert_eq!(digests[0], digests[1], "both stages run the same artifact");
         let secret = p256::SecretKey::from_slice(&[9; 32]).unwrap();
-        let job = Signer::from_pem(&secret.to_pkcs8_pem(LineEnding::LF).unwrap(), None).unwrap();
+        let job = RecordSigner::from_pem(&secret.to_pkcs8_pem(LineEnding::LF).unwrap(), None).unwrap();
         let hosts = HostConfig { layout: Some(registry), ..HostConfig::default() };
         let config =
             RegistriesConfig { hosts: [("r.example".into(), hosts)].into(), ..RegistriesConfig::default() };
@@ -61,7 +61,7 @@ impl Chain {
             digest: digests[0].clone(),
             job,
             registries: Registries::new(config).unwrap(),
-            runtime: gather::runtime().unwrap(),
+            runtime: gather::make_runtime().unwrap(),
             folder,
         };
         let job_key = secret.public_key().to_public_key_pem(LineEnding::LF).unwrap();
@@ -146,7 +146,7 @@ impl Chain {
         let namespace = Namespace::parse("shop").unwrap();
         let preparation = PreparationName::parse("podinfo-1").unwrap();
         let digest = Digest::parse(&self.digest).unwrap();
-        let message = ssh_vote::bytes(&namespace, &preparation, digest, decision, when);
+        let message = ssh_vote::build_vote_bytes(&namespace, &preparation, digest, decision, when);
         let signature = ann().sign(ssh_vote::NAMESPACE, ssh_key::HashAlg::Sha512, &message).unwrap();
         self.object(
             "Approval",
@@ -165,7 +165,7 @@ impl Chain {
     /// What Argo CD says of staging: healthy since then, looked at just now.
     fn observe(&self, since: Time, reconciled: Time) {
         let order = OrderRef::parse(STAGING).unwrap();
-        let name = application_name(&order, &ClusterName::parse("dev-1").unwrap()).unwrap();
+        let name = build_application_name(&order, &ClusterName::parse("dev-1").unwrap()).unwrap();
         let source = json!({"repoURL": format!("oci://r.example/{STAGING}"), "targetRevision": self.digest, "path": "."});
         let destination = json!({"server": "https://dev-1.example", "namespace": "staging"});
         let application = json!({
@@ -196,8 +196,9 @@ impl Chain {
     }
 
     fn repository(&self) -> Repository {
-        let options = expedite::git::Options { create: true, ..expedite::git::Options::default() };
-        Repository::open(&Target::Path(self.path("gitops.git")), options).unwrap()
+        let options =
+            expedite::git::RepositoryOptions { create: true, ..expedite::git::RepositoryOptions::default() };
+        Repository::open_target(&RepositoryTarget::Path(self.path("gitops.git")), options).unwrap()
     }
 
     fn run(&self, now: Time) -> Ran {
@@ -222,15 +223,16 @@ impl Chain {
             ..setup(&repository, &self.registries, &self.runtime, &self.path("."), now)
         };
         let writing = Writing { identity: &identity, tries: 3, check: false, tellers: Vec::new() };
-        run::run(&setup, &writing, &mut |_| {}).map_err(|(failure, _)| failure)
+        run::perform_run(&setup, &writing, &mut |_| {}).map_err(|(failure, _)| failure)
     }
 
     fn snapshot(&self) -> Snapshot {
-        self.repository().snapshot("main").unwrap()
+        self.repository().read_snapshot("main").unwrap()
     }
 
     fn serving(&self, of: &str) -> Serving {
-        let bytes = self.snapshot().read(&serving_path(&OrderRef::parse(of).unwrap())).unwrap().unwrap();
+        let bytes =
+            self.snapshot().read_file(&build_serving_path(&OrderRef::parse(of).unwrap())).unwrap().unwrap();
         serde_yaml::from_slice(&bytes).unwrap()
     }
 
@@ -251,7 +253,7 @@ impl Chain {
             .collect();
         attached.sort();
         let folder = format!("records/{of}");
-        let (entries, _) = self.snapshot().walk(&folder);
+        let (entries, _) = self.snapshot().list_entries(&folder);
         let name = |path: &str| path[folder.len() + 1..].trim_end_matches(".json").to_owned();
         let committed: Vec<String> = entries.iter().map(|entry| name(&entry.path)).collect();
         assert!(!committed.is_empty());
@@ -259,8 +261,9 @@ impl Chain {
     }
 
     fn deployed(&self, of: &str) -> bool {
-        let path = serving_path(&OrderRef::parse(of).unwrap());
-        self.snapshot().read(&path).unwrap().is_some() && self.serving(of).status.deployed_digest.is_some()
+        let path = build_serving_path(&OrderRef::parse(of).unwrap());
+        self.snapshot().read_file(&path).unwrap().is_some()
+            && self.serving(of).status.deployed_digest.is_some()
     }
 
     /// Staging promoted, seen healthy, and soaked until eleven.
@@ -277,13 +280,13 @@ impl Chain {
     /// Commits a change to a file of the repository, as someone with push rights does.
     fn tamper(&self, path: &str, change: impl Fn(String) -> Option<String>) {
         let snapshot = self.snapshot();
-        let before = String::from_utf8(snapshot.read(path).unwrap().unwrap()).unwrap();
+        let before = String::from_utf8(snapshot.read_file(path).unwrap().unwrap()).unwrap();
         let change = match change(before.clone()) {
             Some(text) => {
                 assert_ne!(text, before, "{path} is as it was:\n{before}");
-                expedite::files::Change::Write(text.into_bytes())
+                expedite::files::FileChange::Write(text.into_bytes())
             }
-            None => expedite::files::Change::Delete,
+            None => expedite::files::FileChange::Delete,
         };
         let repository = self.repository();
         let identity =
@@ -291,8 +294,8 @@ impl Chain {
         let proposal =
             expedite::commit::Proposal { message: "By hand", identity: &identity, at: at("10:30") };
         let changes = [(path.to_owned(), change)].into();
-        let outcome = expedite::commit::write(&repository, &snapshot, &changes, proposal).unwrap();
-        assert!(matches!(outcome, expedite::commit::Outcome::Pushed(_)), "{outcome:?}");
+        let outcome = expedite::commit::write_changes(&repository, &snapshot, &changes, proposal).unwrap();
+        assert!(matches!(outcome, expedite::commit::WriteOutcome::Pushed(_)), "{outcome:?}");
     }
 }
 
@@ -309,8 +312,8 @@ fn staging_soaks_people_vote_the_run_seals_and_production_follows() {
     let entry = chain.serving(STAGING).status.history[0].clone();
     assert_eq!(entry.first_healthy_time, Some(at("09:05")));
     for record in [entry.promotion_record, entry.deployment_record] {
-        let path = record_path(&staging, &record.unwrap().hex());
-        assert!(chain.snapshot().read(&path).unwrap().is_some(), "{path}");
+        let path = build_record_path(&staging, &record.unwrap().format_hex());
+        assert!(chain.snapshot().read_file(&path).unwrap().is_some(), "{path}");
     }
     chain.all_attached(STAGING);
 
@@ -333,15 +336,15 @@ fn staging_soaks_people_vote_the_run_seals_and_production_follows() {
     let status = chain.serving(SHOP).status;
     assert!(status.deployed_digest.is_some());
     let seal = status.history[0].approval_record.unwrap();
-    let path = record_path(&OrderRef::parse(SHOP).unwrap(), &seal.hex());
-    let bundle = chain.snapshot().read(&path).unwrap().expect("the seal is in records/, too");
-    assert_eq!(Digest::of(&bundle), seal);
-    assert_eq!(status.condition("Approved").unwrap().reason, "Approved");
+    let path = build_record_path(&OrderRef::parse(SHOP).unwrap(), &seal.format_hex());
+    let bundle = chain.snapshot().read_file(&path).unwrap().expect("the seal is in records/, too");
+    assert_eq!(Digest::hash_bytes(&bundle), seal);
+    assert_eq!(status.find_condition("Approved").unwrap().reason, "Approved");
 
     chain.observe(at("09:05"), at("12:00"));
     let ran = chain.run(at("12:00"));
     let commit = ran.commit;
-    assert_eq!(chain.serving(SHOP).status.condition("Ready").unwrap().reason, "Deploying");
+    assert_eq!(chain.serving(SHOP).status.find_condition("Ready").unwrap().reason, "Deploying");
     let ran = chain.run(at("12:30"));
     assert_eq!(ran.commit, None, "after {commit:?} nothing is left to do");
     // The seal, the promotions and the deployments of both.
@@ -370,8 +373,8 @@ fn a_seal_that_a_run_did_not_live_to_commit_is_reused_and_kept() {
     assert!(chain.deployed(SHOP));
     assert_eq!(seals(), 1);
     let seal = chain.serving(SHOP).status.history[0].approval_record.unwrap();
-    let path = record_path(&OrderRef::parse(SHOP).unwrap(), &seal.hex());
-    assert_eq!(Digest::of(&chain.snapshot().read(&path).unwrap().unwrap()), seal);
+    let path = build_record_path(&OrderRef::parse(SHOP).unwrap(), &seal.format_hex());
+    assert_eq!(Digest::hash_bytes(&chain.snapshot().read_file(&path).unwrap().unwrap()), seal);
     chain.all_attached(SHOP);
 }
 
@@ -386,7 +389,7 @@ fn history_that_was_edited_promotes_nothing() {
     for (what, edit) in edits {
         let chain = Chain::soaked();
         chain.vote("ann-1", Ballot::Approve, at("09:20"));
-        chain.tamper(&serving_path(&OrderRef::parse(STAGING).unwrap()), edit);
+        chain.tamper(&build_serving_path(&OrderRef::parse(STAGING).unwrap()), edit);
         // Nobody looks at staging any more: only history speaks for it.
         fs::remove_file(chain.path("applications.yaml")).unwrap();
         let ran = chain.run(at("11:00"));
@@ -401,7 +404,7 @@ fn a_record_that_was_deleted_or_changed_proves_nothing() {
         let chain = Chain::soaked();
         chain.vote("ann-1", Ballot::Approve, at("09:20"));
         let record = chain.serving(STAGING).status.history[0].promotion_record.unwrap();
-        let path = record_path(&OrderRef::parse(STAGING).unwrap(), &record.hex());
+        let path = build_record_path(&OrderRef::parse(STAGING).unwrap(), &record.format_hex());
         chain.tamper(&path, |text| (!delete).then(|| format!("{text} ")));
         let ran = chain.run(at("11:00"));
         chain.run(at("11:30"));
@@ -419,6 +422,6 @@ fn a_reject_holds_and_is_no_error() {
     chain.run(at("11:00"));
     let ran = chain.run(at("11:30"));
     assert_eq!(message(&ran, GateName::Approvals), "ann rejects it; whoever rejected may vote again");
-    assert_eq!(chain.serving(SHOP).status.condition("Approved").unwrap().reason, "ChangesRequested");
+    assert_eq!(chain.serving(SHOP).status.find_condition("Approved").unwrap().reason, "ChangesRequested");
     assert!(!chain.deployed(SHOP));
 }

@@ -12,9 +12,9 @@ mod thousands;
 
 use crate::support::{apiserver, harness, peers, stubserver};
 use expedite::git::Environment;
-use expedite::load::cluster::connect::{Access, SERVICE_ACCOUNT};
-use expedite::load::cluster::{Cluster, Fetched, Selection};
-use expedite::load::{Input, world};
+use expedite::load::cluster::connect::{ClusterAccess, SERVICE_ACCOUNT};
+use expedite::load::cluster::{ClusterSource, Fetched, Selection};
+use expedite::load::{Input, read_world};
 use expedite::model::id::Namespace;
 use expedite::model::kind::Kind;
 use expedite::model::world::{Holds, World};
@@ -25,12 +25,12 @@ use std::time::Duration;
 
 /// The threads that a test fetches on.
 fn runtime() -> tokio::runtime::Runtime {
-    expedite::evidence::gather::runtime().unwrap()
+    expedite::evidence::gather::make_runtime().unwrap()
 }
 
 /// Access by this kubeconfig, with times short enough for tests.
-fn access_by(kubeconfig: &Path) -> Access {
-    Access {
+fn access_by(kubeconfig: &Path) -> ClusterAccess {
+    ClusterAccess {
         environment: Environment::new([("KUBECONFIG", kubeconfig.as_os_str())]),
         working: kubeconfig.parent().unwrap().to_owned(),
         account: SERVICE_ACCOUNT.into(),
@@ -41,16 +41,16 @@ fn access_by(kubeconfig: &Path) -> Access {
 /// What a context of a kubeconfig gives.
 fn fetch(kubeconfig: &Path, context: &str, selection: Selection) -> Fetched {
     let runtime = runtime();
-    let connection = runtime.block_on(access_by(kubeconfig).connect(Some(context))).unwrap();
-    Cluster::new(connection, selection).fetch(&runtime)
+    let connection = runtime.block_on(access_by(kubeconfig).open_connection(Some(context))).unwrap();
+    ClusterSource::new(connection, selection).fetch_all(&runtime)
 }
 
 /// As the source `cluster:test`.
 fn read(fetched: &Fetched) -> World {
     let source: Arc<str> = "cluster:test".into();
-    let observed = fetched.observed(&source);
+    let observed = fetched.build_observed(&source);
     let input = Input { name: source, files: fetched, kinds: None, namespaces: None, skip: &[] };
-    world(&[input], &observed)
+    read_world(&[input], &observed)
 }
 
 /// Problems as a person reads them, with what they hold.
@@ -114,6 +114,6 @@ fn preparation(namespace: &str, order: &str, number: usize) -> Value {
 /// All kinds of ours, as shipped.
 fn define_ours(server: &apiserver::ApiServer) {
     for kind in Kind::ALL {
-        server.define(&expedite::crd::definition(kind).to_string());
+        server.define(&expedite::crd::build_definition(kind).to_string());
     }
 }

@@ -4,8 +4,8 @@
 use crate::support::harness::Place;
 use expedite::crd;
 use expedite::load::cluster::told::MEMBERS;
-use expedite::load::folder::Folder;
-use expedite::load::{Input, world};
+use expedite::load::folder::DiskFolder;
+use expedite::load::{Input, read_world};
 use expedite::model::approval::Approval;
 use expedite::model::cluster::Cluster;
 use expedite::model::environment::Environment;
@@ -30,7 +30,7 @@ fn the_committed_definitions_are_those_of_the_types() {
     let folder = root().join("deploy/crds");
     for kind in Kind::ALL {
         let file = folder.join(format!("{}.yaml", kind.plural()));
-        let text = emit::document(&crd::definition(kind));
+        let text = emit::format_document(&crd::build_definition(kind));
         if std::env::var_os("BLESS").is_some() {
             std::fs::create_dir_all(&folder).unwrap();
             std::fs::write(&file, &text).unwrap();
@@ -47,7 +47,7 @@ fn the_committed_definitions_are_those_of_the_types() {
 /// One that is missing would be told to no cluster, and its change would be no news.
 #[test]
 fn every_member_of_a_servings_status_is_written_to_clusters() {
-    let definition = crd::definition(Kind::Serving);
+    let definition = crd::build_definition(Kind::Serving);
     let schema = "/spec/versions/0/schema/openAPIV3Schema/properties/status/properties";
     let defined = definition.pointer(schema).and_then(Value::as_object).unwrap();
     let defined: BTreeSet<&str> = defined.keys().map(String::as_str).collect();
@@ -61,7 +61,7 @@ fn the_verb_prints_all_or_one_by_any_of_its_names() {
     let documents: Vec<Value> = serde_yaml::Deserializer::from_str(all.ok())
         .map(|document| Value::deserialize(document).unwrap())
         .collect();
-    assert_eq!(documents, Kind::ALL.map(crd::definition));
+    assert_eq!(documents, Kind::ALL.map(crd::build_definition));
     let one = place.expedite(&["crds", "serving"]).ok().to_owned();
     for name in ["servings", "Serving", "servings.delivery.kokumi.dev"] {
         assert_eq!(place.expedite(&["crds", name]).ok(), one, "{name}");
@@ -131,7 +131,7 @@ fn members(schema: &Value, path: &str, into: &mut BTreeMap<String, BTreeSet<Stri
 
 /// The keys that the reader says it knows where it met one that it does not.
 fn known_to_the_reader(kind: Kind, object: &Value) -> BTreeMap<String, BTreeSet<String>> {
-    let node = parse::one(&emit::document(object)).unwrap();
+    let node = parse::parse_one(&emit::format_document(object)).unwrap();
     let mut unknown = Vec::new();
     let read = match kind {
         Kind::Order => de::from_node::<Order>(&node, &mut unknown).map(drop),
@@ -163,7 +163,7 @@ const UNREAD: &[&str] = &[
 #[test]
 fn a_definition_has_exactly_the_members_that_are_read() {
     for kind in Kind::ALL {
-        let schema = crd::schema(kind);
+        let schema = crd::build_schema(kind);
         let mut said = BTreeMap::new();
         members(&schema, "", &mut said);
         let mut object = full(&schema);
@@ -211,10 +211,10 @@ fn definitions_are_structural() {
         }
     }
     for kind in Kind::ALL {
-        walk(&crd::schema(kind), "");
+        walk(&crd::build_schema(kind), "");
         // As typed clients read it.
         let typed: k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition =
-            serde_json::from_value(crd::definition(kind)).unwrap();
+            serde_json::from_value(crd::build_definition(kind)).unwrap();
         assert_eq!(typed.spec.names.plural, kind.plural());
     }
 }
@@ -285,7 +285,7 @@ fn what_was_published_in_august_2026_is_kept() {
     for (kind, strict) in
         [(Kind::Order, true), (Kind::Preparation, true), (Kind::Serving, false), (Kind::Kitchen, false)]
     {
-        let (theirs, ours) = (published(kind), crd::definition(kind));
+        let (theirs, ours) = (published(kind), crd::build_definition(kind));
         let mut found = Vec::new();
         let schema = |d: &Value| d["spec"]["versions"][0]["schema"]["openAPIV3Schema"].clone();
         lost(&schema(&theirs), &schema(&ours), strict, "", &mut found);
@@ -353,7 +353,7 @@ fn every_object_of_the_fixtures_is_let_in() {
     let mut wrong = Vec::new();
     for (path, object) in objects {
         let kind = Kind::parse(object["kind"].as_str().unwrap()).unwrap();
-        let validator = jsonschema::validator_for(&crd::schema(kind)).unwrap();
+        let validator = jsonschema::validator_for(&crd::build_schema(kind)).unwrap();
         for error in validator.iter_errors(&object) {
             wrong.push(format!("{}: {kind} {}: {error}", path.display(), error.instance_path()));
         }
@@ -364,10 +364,10 @@ fn every_object_of_the_fixtures_is_let_in() {
 /// What the file of examples says is what the product reads: a member that it did not know would be an error.
 #[test]
 fn the_examples_read_without_a_word() {
-    let folder = Folder::new("objects", root().join("tests/data/objects"));
+    let folder = DiskFolder::new("objects", root().join("tests/data/objects"));
     let input =
         Input { name: "path:objects".into(), files: &folder, kinds: None, namespaces: None, skip: &[] };
-    let world = world(&[input], None);
+    let world = read_world(&[input], None);
     let problems: Vec<String> = world.problems.iter().map(|p| p.failure.to_string()).collect();
     assert_eq!(problems, Vec::<String>::new());
     assert_eq!((world.orders.len(), world.preparations.len(), world.approvals.len()), (4, 2, 1));
@@ -403,7 +403,7 @@ fn the_examples_show_every_member() {
     let mut missing = Vec::new();
     for kind in Kind::ALL {
         let mut all = BTreeMap::new();
-        members(&crd::schema(kind)["properties"]["spec"], "spec", &mut all);
+        members(&crd::build_schema(kind)["properties"]["spec"], "spec", &mut all);
         let all = all.iter().flat_map(|(path, names)| names.iter().map(move |name| format!("{path}.{name}")));
         missing.extend(
             all.filter(|path| !shown[kind.as_str()].contains(path)).map(|path| format!("{kind} {path}")),

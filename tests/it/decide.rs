@@ -6,7 +6,7 @@ use expedite::model::plan::*;
 use expedite::model::reason::Verified;
 use expedite::model::verdict::GateName;
 use expedite::model::world::*;
-use expedite::policy::decide::intent::{Intent, Wish, intent};
+use expedite::policy::decide::intent::{Intent, Wish, judge_wish};
 
 const MANUAL: &str = "{environment: production, promotion: {mode: Manual}}";
 const AUTOMATIC: &str = "{environment: production, promotion: {mode: Automatic}}";
@@ -17,12 +17,12 @@ fn shop(mode: &str) -> Sim {
     sim
 }
 
-fn row(plan: &Plan) -> &Row {
+fn row(plan: &Plan) -> &PlanRow {
     plan.rows.iter().find(|r| r.order == order("shop/podinfo")).unwrap()
 }
 
 fn waits(plan: &Plan) -> GateName {
-    row(plan).waits_for().expect("something holds it").gate
+    row(plan).find_waiting_gate().expect("something holds it").gate
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn b58_a_rollback_stays_until_something_newer_comes_under_automatic() {
     }
     let asked = |sim: &mut Sim, name: &str| {
         let (cases, _, _) = sim.judged();
-        intent(&cases[0], &Wish::Promote(preparation(name)), &sim.world)
+        judge_wish(&cases[0], &Wish::Promote(preparation(name)), &sim.world)
     };
     let refused = asked(&mut sim, "p1").unwrap_err();
     assert_eq!(refused.code, "automatic");
@@ -140,8 +140,12 @@ fn b58_a_rollback_stays_until_something_newer_comes_under_automatic() {
         assert!(matches!(row(&plan).serving, ServingPlan::Keep));
         assert_eq!(sim.deployed("shop/podinfo").as_deref(), Some("p1"));
         let (cases, facts, context) = sim.judged();
-        let open = expedite::policy::decide::open::open(&cases, &facts, &context, None);
-        assert_eq!((open[0].preparation.as_str(), &open[0].step), ("p4", &Step::Promote), "only reported");
+        let open = expedite::policy::decide::open::collect_open(&cases, &facts, &context, None);
+        assert_eq!(
+            (open[0].preparation.as_str(), &open[0].step),
+            ("p4", &PromotionStep::Promote),
+            "only reported"
+        );
     }
     sim.order("shop/podinfo", AUTOMATIC);
     sim.facts.insert(digest("p4"), missing());
@@ -213,7 +217,7 @@ fn a_rejected_newest_holds_and_no_older_one_is_taken() {
     sim.kitchen(&format!("{{reject: [{{digest: \"{}\", reason: loses orders}}]}}", digest("p2")));
     let plan = sim.run();
     assert_eq!(waits(&plan), GateName::Ready);
-    assert!(row(&plan).waits_for().unwrap().message.contains("loses orders"));
+    assert!(row(&plan).find_waiting_gate().unwrap().message.contains("loses orders"));
     assert_eq!(sim.deployed("shop/podinfo"), None);
 }
 
@@ -309,7 +313,7 @@ fn evidence_that_is_missing_invalid_or_unread_holds_by_its_own_name() {
         let before = sim.pinned("shop/podinfo");
         let plan = sim.run();
         assert_eq!(waits(&plan), GateName::Evidence);
-        assert_eq!(row(&plan).waits_for().unwrap().unread, unread);
+        assert_eq!(row(&plan).find_waiting_gate().unwrap().unread, unread);
         assert_eq!(sim.reason("shop/podinfo", "Verified"), reason.as_str());
         assert_eq!(sim.pinned("shop/podinfo"), before, "what is deployed stays");
         let plan = sim.run();
@@ -527,7 +531,7 @@ fn an_unreadable_file_holds_every_new_promotion() {
     let mut sim = shop(AUTOMATIC);
     sim.preparation("shop/podinfo", "p1", 1);
     sim.world.problems.push(Problem {
-        failure: expedite::error::Failure::input("parse", "it does not parse").of("votes.yaml"),
+        failure: expedite::error::Failure::new_input("parse", "it does not parse").with_object("votes.yaml"),
         holds: Holds::Everything,
     });
     let plan = sim.run();

@@ -195,20 +195,20 @@ proptest! {
 
     #[test]
     fn two_readers_get_the_value_back(value in value()) {
-        let text = emit::document(&value);
+        let text = emit::format_document(&value);
         prop_assert!(text.ends_with('\n') && !text.ends_with("\n\n"), "one newline at the end: {text:?}");
         let second: Value = serde_yaml::from_str(&text).map_err(|e| TestCaseError::fail(format!("{e}: {text}")))?;
         prop_assert_eq!(&second, &value, "{}", text);
         // Ours takes a document that is null for none.
         if !value.is_null() {
-            let ours = parse::one(&text).map_err(|e| TestCaseError::fail(format!("{e}: {text}")))?;
+            let ours = parse::parse_one(&text).map_err(|e| TestCaseError::fail(format!("{e}: {text}")))?;
             prop_assert_eq!(&ours.to_json(), &value, "{}", text);
         }
     }
 
     #[test]
     fn it_holds_no_byte_that_moves_the_readers_eye(value in value()) {
-        let text = emit::document(&value);
+        let text = emit::format_document(&value);
         let hidden = |c: char| (c.is_control() && c != '\n') || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{feff}');
         prop_assert!(!text.contains(hidden), "{text:?}");
     }
@@ -218,8 +218,12 @@ proptest! {
 fn every_trap_as_value_and_key_and_item() {
     for trap in TRAPS {
         let value = json!({ *trap: trap, "list": [trap, [trap], {*trap: [trap]}] });
-        let text = emit::document(&value);
-        assert_eq!(parse::one(&text).unwrap_or_else(|e| panic!("{e}: {text}")).to_json(), value, "{text}");
+        let text = emit::format_document(&value);
+        assert_eq!(
+            parse::parse_one(&text).unwrap_or_else(|e| panic!("{e}: {text}")).to_json(),
+            value,
+            "{text}"
+        );
         assert_eq!(
             serde_yaml::from_str::<Value>(&text).unwrap_or_else(|e| panic!("{e}: {text}")),
             value,
@@ -236,7 +240,7 @@ fn a_yaml_1_1_reader_gets_the_value_back() {
     let config = Config { failure_persistence: None, ..Config::default() };
     let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
     values.extend((0..2000).map(|_| value().new_tree(&mut runner).unwrap().current()));
-    let texts: Vec<String> = values.iter().map(emit::document).collect();
+    let texts: Vec<String> = values.iter().map(emit::format_document).collect();
     let Some(read) = pyyaml::load(&texts) else { return };
     for ((value, text), read) in values.iter().zip(&texts).zip(read) {
         assert_eq!(&read, value, "{text}");

@@ -15,7 +15,7 @@ mod signatures;
 mod statements;
 
 use crate::support::shelf::Shelf;
-use expedite::evidence::gather::{GatherOptions, gather_blocking, runtime};
+use expedite::evidence::gather::{GatherOptions, gather_blocking, make_runtime};
 use expedite::evidence::keys::KeyRing;
 use expedite::model::evidence::{ArtifactFacts, Ask, Claim, Evidence, Looked, Proof, Unread};
 use expedite::model::id::{Artifact, OrderRef};
@@ -24,8 +24,13 @@ use std::fmt::Debug;
 /// What `ring` makes of these claims on `artifact`.
 fn ask(shelf: &Shelf, ring: &KeyRing, artifact: &Artifact, claims: &[Claim]) -> ArtifactFacts {
     let asks = [Ask { artifact: artifact.clone(), claims: claims.iter().cloned().collect() }];
-    let facts =
-        gather_blocking(&runtime().unwrap(), &asks, ring, &shelf.registries(), &GatherOptions::default());
+    let facts = gather_blocking(
+        &make_runtime().unwrap(),
+        &asks,
+        ring,
+        &shelf.registries(),
+        &GatherOptions::default(),
+    );
     facts.artifacts[artifact].clone()
 }
 

@@ -4,8 +4,8 @@ use crate::support::sim::*;
 use expedite::model::evidence::{ArtifactFacts, Evidence, Looked};
 use expedite::model::id::OrderName;
 use expedite::model::plan::{Explained, Plan};
-use expedite::model::verdict::{GateName, Outcome};
-use expedite::policy::decide::forecast::explained;
+use expedite::model::verdict::{GateName, GateOutcome};
+use expedite::policy::decide::forecast::explain_order;
 use expedite::policy::gates;
 
 const SHOP: &str = "shop/podinfo";
@@ -15,14 +15,20 @@ fn explain(sim: &mut Sim) -> (Plan, Explained) {
     let (cases, mut facts, mut context) = sim.judged();
     context.explained = Some(OrderName::parse("podinfo").unwrap());
     facts.artifacts.clear();
-    for ask in gates::asks(&cases, &context) {
+    for ask in gates::collect_asks(&cases, &context) {
         let known = sim.known(&ask);
         facts.artifacts.insert(ask.artifact, known);
     }
-    let plan =
-        expedite::policy::decide::plan(&cases, &facts, &sim.world, &sim.gitops, &context, &sim.options);
+    let plan = expedite::policy::decide::decide_plan(
+        &cases,
+        &facts,
+        &sim.world,
+        &sim.gitops,
+        &context,
+        &sim.options,
+    );
     let row = plan.rows.iter().find(|r| r.order == order(SHOP)).unwrap();
-    let more = explained(&cases, &order(SHOP), &row.verdicts, &facts, &context);
+    let more = explain_order(&cases, &order(SHOP), &row.verdicts, &facts, &context);
     (plan, more)
 }
 
@@ -42,7 +48,7 @@ fn every_gate_answers_at_once_though_the_first_one_holds() {
     let plan = sim.run();
     let not_read = |plan: &Plan| {
         let row = plan.rows.iter().find(|r| r.order == order(SHOP)).unwrap();
-        let unread = |o: &Outcome| *o == Outcome::Waiting(expedite::model::verdict::For::AnotherGate);
+        let unread = |o: &GateOutcome| *o == GateOutcome::Waiting(expedite::model::verdict::For::AnotherGate);
         row.verdicts.iter().filter(|v| unread(&v.outcome)).map(|v| v.gate).collect::<Vec<_>>()
     };
     assert_eq!(not_read(&plan), [GateName::Checks, GateName::Evidence], "a plan saves the requests");
@@ -98,9 +104,9 @@ fn what_waits_is_read_back_from_what_was_committed() {
             }
             let plan = sim.run();
             let row = plan.rows.iter().find(|r| r.order == order(SHOP)).unwrap();
-            let held = row.waits_for().map(|v| v.gate.to_string());
+            let held = row.find_waiting_gate().map(|v| v.gate.to_string());
             if let Some(serving) = sim.serving(SHOP) {
-                let waits = serving.status.waits();
+                let waits = serving.status.find_wait();
                 let waits = waits.map(|(name, gate)| (name.to_string(), gate.to_string()));
                 assert_eq!(waits, Some(("p2".to_owned(), waits_for.to_owned())), "{mode} {deployed}");
             }
@@ -111,7 +117,7 @@ fn what_waits_is_read_back_from_what_was_committed() {
     sim.order(SHOP, "{environment: production, promotion: {mode: Automatic}}");
     sim.preparation(SHOP, "p1", 1);
     sim.run();
-    assert_eq!(sim.serving(SHOP).unwrap().status.waits(), None);
+    assert_eq!(sim.serving(SHOP).unwrap().status.find_wait(), None);
 }
 
 fn missing() -> ArtifactFacts {

@@ -3,7 +3,7 @@
 
 use crate::support::argo::{Argo, at};
 use crate::support::sim::*;
-use expedite::files::{Change, Entry, EntryKind, Files, Unreadable};
+use expedite::files::{EntryKind, FileChange, FileEntry, Files, Unreadable};
 use expedite::load::{self, Input};
 use expedite::policy::decide;
 use expedite::render;
@@ -23,12 +23,12 @@ impl Files for Tree {
     fn name(&self) -> String {
         "objects".into()
     }
-    fn walk(&self, prefix: &str) -> (Vec<Entry>, Vec<Unreadable>) {
+    fn list_entries(&self, prefix: &str) -> (Vec<FileEntry>, Vec<Unreadable>) {
         let below = self.0.keys().filter(|path| path.starts_with(prefix));
-        let entry = |path: &String| Entry { path: path.clone(), kind: EntryKind::File, id: None };
+        let entry = |path: &String| FileEntry { path: path.clone(), kind: EntryKind::File, id: None };
         (below.map(entry).collect(), Vec::new())
     }
-    fn read(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable> {
+    fn read_file(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable> {
         Ok(self.0.get(path).cloned())
     }
 }
@@ -164,16 +164,16 @@ fn runs(objects: &Tree) -> Vec<String> {
         let input =
             Input { name: "path:objects".into(), files: objects, kinds: None, namespaces: None, skip: &[] };
         let observed = sim.world.applications.take();
-        sim.world = load::world(&[input], None);
+        sim.world = load::read_world(&[input], None);
         sim.world.applications = observed;
-        sim.gitops = load::gitops(&repository, None);
+        sim.gitops = load::read_gitops(&repository, None);
         sim.now = at(clock);
         Argo::healthy_since(at("09:00")).look(&mut sim, &[]);
         let seal = sim.plan();
         sim.seal(&seal);
         let (cases, facts, context) = sim.judged();
-        let plan = decide::plan(&cases, &facts, &sim.world, &sim.gitops, &context, &sim.options);
-        let rendered = render::files(&plan, &sim.gitops, "argocd");
+        let plan = decide::decide_plan(&cases, &facts, &sim.world, &sim.gitops, &context, &sim.options);
+        let rendered = render::render_files(&plan, &sim.gitops, "argocd");
         assert_eq!(rendered.failures, []);
         let view = View {
             plan: &plan,
@@ -183,13 +183,13 @@ fn runs(objects: &Tree) -> Vec<String> {
             written: None,
             preview: &Preview::default(),
         };
-        let mut json: Value = serde_json::from_str(&json_v1::plan(&view)).unwrap();
+        let mut json: Value = serde_json::from_str(&json_v1::format_plan(&view)).unwrap();
         without_places(&mut json);
         all.push(json.to_string());
         for (path, change) in rendered.changes {
             match change {
-                Change::Write(bytes) => repository.0.insert(path, bytes),
-                Change::Delete => repository.0.remove(&path),
+                FileChange::Write(bytes) => repository.0.insert(path, bytes),
+                FileChange::Delete => repository.0.remove(&path),
             };
         }
         for (path, bytes) in &repository.0 {

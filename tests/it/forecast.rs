@@ -6,7 +6,7 @@ use expedite::model::plan::*;
 use expedite::model::time::{Span, Time};
 use expedite::model::verdict::GateName;
 use expedite::policy::decide::forecast::Forecasts;
-use expedite::policy::decide::open::open;
+use expedite::policy::decide::open::collect_open;
 use proptest::prelude::*;
 
 const SHOP: &str = "shop/podinfo";
@@ -14,7 +14,7 @@ const STAGING: &str = "staging/podinfo";
 
 fn forecast(sim: &mut Sim, of: &str) -> Option<Forecast> {
     let (cases, facts, context) = sim.judged();
-    Forecasts::new(&cases, &facts, &context).of(&order(of))
+    Forecasts::new(&cases, &facts, &context).find_forecast(&order(of))
 }
 
 fn promotes(plan: &Plan, of: &str) -> bool {
@@ -121,8 +121,8 @@ proptest! {
         let freezes: Vec<String> = freezes
             .iter()
             .map(|(from, length)| {
-                let from = at("09:00").plus(Span::of_seconds(from * 3_600));
-                format!("{{from: \"{from}\", to: \"{}\"}}", from.plus(Span::of_seconds(length * 3_600)))
+                let from = at("09:00").add_span(Span::from_seconds(from * 3_600));
+                format!("{{from: \"{from}\", to: \"{}\"}}", from.add_span(Span::from_seconds(length * 3_600)))
             })
             .collect();
         let gates = format!(
@@ -167,8 +167,8 @@ proptest! {
         second in any_window(),
         freeze in (0u64..100, 1u64..60),
     ) {
-        let from = at("09:00").plus(Span::of_seconds(freeze.0 * 3_600));
-        let to = from.plus(Span::of_seconds(freeze.1 * 3_600));
+        let from = at("09:00").add_span(Span::from_seconds(freeze.0 * 3_600));
+        let to = from.add_span(Span::from_seconds(freeze.1 * 3_600));
         let mut sim = waiting_chain(&first, soak, &second, &format!("{{from: \"{from}\", to: \"{to}\"}}"));
         let Some(Forecast::NotBefore { time: foreseen, gate, .. }) = forecast(&mut sim, SHOP) else {
             panic!("{first} {second}")
@@ -236,8 +236,8 @@ proptest! {
         let freezes: Vec<String> = freezes
             .iter()
             .map(|(from, length)| {
-                let from = at("09:00").plus(Span::of_seconds(from * 3_600));
-                format!("{{from: \"{from}\", to: \"{}\"}}", from.plus(Span::of_seconds(length * 3_600)))
+                let from = at("09:00").add_span(Span::from_seconds(from * 3_600));
+                format!("{{from: \"{from}\", to: \"{}\"}}", from.add_span(Span::from_seconds(length * 3_600)))
             })
             .collect();
         let promotion = format!("{{clusters: [eu-1], promotion: {{freezes: [{}]}}}}", freezes.join(", "));
@@ -349,9 +349,9 @@ fn checks_that_nobody_read_are_no_promise() {
 mod opened {
     use super::*;
 
-    fn list(sim: &mut Sim, viewer: Option<&str>) -> Vec<(String, String, Step)> {
+    fn list(sim: &mut Sim, viewer: Option<&str>) -> Vec<(String, String, PromotionStep)> {
         let (cases, facts, context) = sim.judged();
-        open(&cases, &facts, &context, viewer)
+        collect_open(&cases, &facts, &context, viewer)
             .into_iter()
             .map(|o| (o.order.to_string(), o.preparation.to_string(), o.step))
             .collect()
@@ -389,11 +389,11 @@ mod opened {
         let mut sim = shop(&with(POLICY));
         sim.run();
         let p1 = |step| vec![(SHOP.to_owned(), "p1".to_owned(), step)];
-        assert_eq!(list(&mut sim, Some("ann")), p1(Step::Review));
-        assert_eq!(list(&mut sim, Some("1")), p1(Step::Review));
-        assert_eq!(list(&mut sim, None), p1(Step::Review));
+        assert_eq!(list(&mut sim, Some("ann")), p1(PromotionStep::Review));
+        assert_eq!(list(&mut sim, Some("1")), p1(PromotionStep::Review));
+        assert_eq!(list(&mut sim, None), p1(PromotionStep::Review));
         let eve = list(&mut sim, Some("eve"));
-        let Step::Waits(why) = &eve[0].2 else { panic!("{eve:?}") };
+        let PromotionStep::Waits(why) = &eve[0].2 else { panic!("{eve:?}") };
         assert!(why.starts_with("0 of 1 approvals from platform"), "{why}");
         approve(&mut sim, "p1");
         assert_eq!(list(&mut sim, Some("ann")), [], "enough votes: the run seals and promotes");
@@ -404,10 +404,14 @@ mod opened {
         let mut sim = shop(&manual(POLICY));
         sim.run();
         let p1 = |step| vec![(SHOP.to_owned(), "p1".to_owned(), step)];
-        assert_eq!(list(&mut sim, Some("ann")), p1(Step::Review));
-        assert_eq!(list(&mut sim, Some("eve")), p1(Step::Promote), "who may not vote may ask for it");
+        assert_eq!(list(&mut sim, Some("ann")), p1(PromotionStep::Review));
+        assert_eq!(
+            list(&mut sim, Some("eve")),
+            p1(PromotionStep::Promote),
+            "who may not vote may ask for it"
+        );
         approve(&mut sim, "p1");
-        assert_eq!(list(&mut sim, Some("ann")), p1(Step::Promote));
+        assert_eq!(list(&mut sim, Some("ann")), p1(PromotionStep::Promote));
         sim.promote(SHOP, "p1");
         assert_eq!(list(&mut sim, Some("ann")), [], "it is queued and has its votes");
     }
@@ -417,9 +421,9 @@ mod opened {
         let mut sim = shop(&manual(POLICY));
         sim.promote(SHOP, "p1");
         sim.run();
-        assert_eq!(list(&mut sim, Some("ann"))[0].2, Step::Review);
+        assert_eq!(list(&mut sim, Some("ann"))[0].2, PromotionStep::Review);
         let mut sim = shop(&manual("windows: [{timezone: UTC, from: \"20:00\", to: \"21:00\"}]"));
-        assert_eq!(list(&mut sim, Some("ann"))[0].2, Step::Promote);
+        assert_eq!(list(&mut sim, Some("ann"))[0].2, PromotionStep::Promote);
         sim.promote(SHOP, "p1");
         sim.run();
         assert_eq!(list(&mut sim, Some("ann")), []);
@@ -433,6 +437,6 @@ mod opened {
         sim.run();
         assert_eq!(list(&mut sim, None), []);
         sim.preparation(SHOP, "p2", 2);
-        assert_eq!(list(&mut sim, None), [(SHOP.to_owned(), "p2".to_owned(), Step::Promote)]);
+        assert_eq!(list(&mut sim, None), [(SHOP.to_owned(), "p2".to_owned(), PromotionStep::Promote)]);
     }
 }

@@ -5,25 +5,25 @@ mod comment;
 mod faults;
 
 use crate::support::pulls::{HEAD, Pulls};
-use expedite::forge::{self, Forge, Limits, Posted, Target, Unposted};
+use expedite::forge::{self, CommentTarget, Forge, ForgeLimits, Posted, Unposted};
 use expedite::git::Environment;
 use std::time::Duration;
 
 const ALL: [Forge; 3] = [Forge::Github, Forge::Gitlab, Forge::Gitea];
 
 /// Times short enough for tests.
-fn limits() -> Limits {
-    Limits {
+fn limits() -> ForgeLimits {
+    ForgeLimits {
         backoff: Duration::from_millis(1),
         patience: Duration::from_secs(5),
         answer: Duration::from_secs(10),
-        ..Limits::default()
+        ..ForgeLimits::default()
     }
 }
 
 /// A run of CI for one commit.
 struct Job {
-    target: Target,
+    target: CommentTarget,
     environment: Environment,
     marker: String,
 }
@@ -39,12 +39,12 @@ impl Job {
         let mut variables = pulls.variables(&folder.path().join("event.json"), head);
         variables.extend_from_slice(more);
         let environment = Environment::new(variables);
-        let target = forge::target(forge, &environment).unwrap();
-        Self { target, environment, marker: forge::marker("pipeline") }
+        let target = forge::resolve_target(forge, &environment).unwrap();
+        Self { target, environment, marker: forge::format_marker("pipeline") }
     }
 
     fn post(&self, text: &str) -> Result<Posted, Unposted> {
-        forge::post(&self.target, &self.marker, text, &self.environment, &limits())
+        forge::post_comment(&self.target, &self.marker, text, &self.environment, &limits())
     }
 }
 

@@ -20,14 +20,14 @@ use expedite::model::id::*;
 use expedite::model::plan::*;
 use expedite::model::reason::{Ended, Verified};
 use expedite::model::time::{Span, Time};
-use expedite::model::verdict::{For, GateName, Outcome, Verdict};
+use expedite::model::verdict::{For, GateName, GateOutcome, Verdict};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
 const SHOP: &str = "shop/podinfo";
 const STAGING: &str = "staging/podinfo";
 
-fn row<'p>(plan: &'p Plan, of: &str) -> &'p Row {
+fn row<'p>(plan: &'p Plan, of: &str) -> &'p PlanRow {
     plan.rows.iter().find(|r| r.order == order(of)).unwrap()
 }
 

@@ -206,7 +206,7 @@ proptest! {
                             proof: statement("scan", serde_json::json!({"at": minute})),
                             scanner: "trivy".into(),
                             finished_on: sim.now,
-                            counts: Some(Counts { critical: u64::from(!clean), ..Counts::default() }),
+                            counts: Some(ScanCounts { critical: u64::from(!clean), ..ScanCounts::default() }),
                             fixable: None,
                         };
                         let known = sim.extra.entry(digest(&name(newest))).or_default();
@@ -257,7 +257,7 @@ proptest! {
                 proof: statement("scan", serde_json::json!({"again": number})),
                 scanner: "trivy".into(),
                 finished_on: sim.now,
-                counts: Some(Counts::default()),
+                counts: Some(ScanCounts::default()),
                 fixable: None,
             };
             let known = sim.extra.entry(digest(&name(artifact))).or_default();

@@ -14,17 +14,19 @@ pub use fsck::{Folder, folder};
 
 use crate::support::fsck;
 use expedite::commit::{Identity, Person, Proposal};
-use expedite::files::Change;
-use expedite::git::{Options, Repository, Target};
+use expedite::files::FileChange;
+use expedite::git::{Repository, RepositoryOptions, RepositoryTarget};
 use expedite::model::time::Time;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
 
 /// Changes from pairs of path and content; `None` deletes.
-pub fn changes<const N: usize>(of: [(&str, Option<&str>); N]) -> BTreeMap<String, Change> {
+pub fn changes<const N: usize>(of: [(&str, Option<&str>); N]) -> BTreeMap<String, FileChange> {
     of.into_iter()
-        .map(|(p, b)| (p.to_owned(), b.map_or(Change::Delete, |b| Change::Write(b.as_bytes().to_vec()))))
+        .map(|(p, b)| {
+            (p.to_owned(), b.map_or(FileChange::Delete, |b| FileChange::Write(b.as_bytes().to_vec())))
+        })
         .collect()
 }
 
@@ -41,7 +43,8 @@ pub fn proposal<'a>(message: &'a str, identity: &'a Identity) -> Proposal<'a> {
 
 /// Opens a path.
 pub fn open(path: &Path) -> Repository {
-    Repository::open(&Target::Path(path.to_path_buf()), Options::default()).unwrap()
+    Repository::open_target(&RepositoryTarget::Path(path.to_path_buf()), RepositoryOptions::default())
+        .unwrap()
 }
 
 /// Runs the `git` program without anybody's configuration; its output without the last newline.

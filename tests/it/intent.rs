@@ -1,8 +1,8 @@
 //! promote, withdraw and rollback: what is refused, with what words, and what the Serving says afterwards.
 
 use crate::support::sim::*;
-use expedite::error::{Failure, Kind};
-use expedite::policy::decide::intent::{Intent, Wish, intent};
+use expedite::error::{Failure, FailureKind};
+use expedite::policy::decide::intent::{Intent, Wish, judge_wish};
 use expedite::policy::resolve;
 
 fn shop() -> Sim {
@@ -15,8 +15,8 @@ fn shop() -> Sim {
 }
 
 fn ask(sim: &Sim, of: &str, wish: &Wish) -> Result<Intent, Failure> {
-    let cases = resolve::cases(&sim.world, &sim.gitops, "argocd");
-    intent(cases.iter().find(|c| c.order == order(of)).unwrap(), wish, &sim.world)
+    let cases = resolve::resolve_cases(&sim.world, &sim.gitops, "argocd");
+    judge_wish(cases.iter().find(|c| c.order == order(of)).unwrap(), wish, &sim.world)
 }
 
 fn promote(name: &str) -> Wish {
@@ -25,7 +25,7 @@ fn promote(name: &str) -> Wish {
 
 fn refusal(sim: &Sim, wish: &Wish) -> String {
     let failure = ask(sim, "shop/podinfo", wish).unwrap_err();
-    assert_eq!(failure.kind, Kind::SaysNo);
+    assert_eq!(failure.kind, FailureKind::SaysNo);
     assert!(!failure.hints.is_empty(), "a refusal names the next step");
     format!("{failure}")
 }

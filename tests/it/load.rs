@@ -13,9 +13,9 @@ mod values;
 mod yaml;
 
 use expedite::error::Failure;
-use expedite::files::{Entry, EntryKind, Files, Unreadable};
-use expedite::load::folder::Folder;
-use expedite::load::{Input, OURS, Observed, gitops, refine, world};
+use expedite::files::{EntryKind, FileEntry, Files, Unreadable};
+use expedite::load::folder::DiskFolder;
+use expedite::load::{Input, OURS, Observed, read_gitops, read_world, refine_places};
 use expedite::model::id::{Namespace, OrderRef};
 use expedite::model::kind::Kind;
 use expedite::model::order::Mode;
@@ -47,11 +47,11 @@ fn input(files: &dyn Files) -> Input<'_> {
 }
 
 fn world_of(inputs: &[Input<'_>]) -> World {
-    world(inputs, None)
+    read_world(inputs, None)
 }
 
 fn load_dir(dir: &TempDir) -> World {
-    let files = Folder::new("objects", dir.path());
+    let files = DiskFolder::new("objects", dir.path());
     world_of(&[input(&files)])
 }
 
@@ -114,7 +114,7 @@ labels:\n    delivery.kokumi.dev/serving: a\n    delivery.kokumi.dev/serving-nam
 #[test]
 fn the_shop_loads_without_a_problem() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/shop/objects");
-    let files = Folder::new("objects", root);
+    let files = DiskFolder::new("objects", root);
     let world = world_of(&[input(&files)]);
     assert_eq!(said(&world), Vec::<String>::new());
     assert!(world.sources[0].whole, "{:?}", world.sources[0].why);
@@ -122,5 +122,5 @@ fn the_shop_loads_without_a_problem() {
     let kitchen = world.kitchen.unwrap();
     assert!(kitchen.object.spec.trust.keys.iter().all(|k| k.public_key.is_some()));
     let origin = &world.orders[&order_ref("shop/catalog")].origin;
-    assert!(origin.at().to_string().starts_with("objects/orders/shop.yaml:"), "{origin:?}");
+    assert!(origin.make_place().to_string().starts_with("objects/orders/shop.yaml:"), "{origin:?}");
 }

@@ -10,7 +10,7 @@ use crate::support::harness::{Place, blessing, copy, package, shop};
 use crate::support::{harness, peers};
 use clap::{CommandFactory as _, Parser as _};
 use expedite::cli::Cli;
-use expedite::error::Kind;
+use expedite::error::FailureKind;
 use expedite::policy::gates::GATES;
 use expedite::settings::Settings;
 use std::fmt::Write as _;
@@ -385,17 +385,17 @@ fn the_exit_statuses_are_those_of_the_code() {
         .collect();
     let listed: Vec<u8> = rows.iter().map(|row| row[0].parse().unwrap()).collect();
     let all = [
-        Kind::Input,
-        Kind::Unread,
-        Kind::Repository,
-        Kind::Internal,
-        Kind::SaysNo,
-        Kind::Guard,
-        Kind::Moved,
-        Kind::Usage,
+        FailureKind::Input,
+        FailureKind::Unread,
+        FailureKind::Repository,
+        FailureKind::Internal,
+        FailureKind::SaysNo,
+        FailureKind::Guard,
+        FailureKind::Moved,
+        FailureKind::Usage,
     ];
     let mut known: Vec<u8> =
-        all.iter().map(|kind| kind.status()).chain([0, expedite::error::CHANGES]).collect();
+        all.iter().map(|kind| kind.exit_status()).chain([0, expedite::error::CHANGES]).collect();
     known.sort_unstable();
     known.dedup();
     assert_eq!(listed, known, "the help lists the statuses that there are");

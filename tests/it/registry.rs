@@ -14,19 +14,19 @@ mod writing;
 
 use crate::support::hostile::Hostile;
 use expedite::evidence::answer::{Answer, Descriptor};
-use expedite::evidence::registry::{HostConfig, Limits, Registries, RegistriesConfig};
+use expedite::evidence::registry::{HostConfig, Registries, RegistriesConfig, RegistryLimits};
 use expedite::model::evidence::Unread;
 use expedite::model::id::{Digest, OciRepository};
 use std::time::Duration;
 
 /// Times short enough for tests.
-fn limits() -> Limits {
-    Limits {
+fn limits() -> RegistryLimits {
+    RegistryLimits {
         backoff: Duration::from_millis(1),
         hold_off: Duration::ZERO,
         idle: Duration::from_secs(5),
         settle: Duration::from_millis(20),
-        ..Limits::default()
+        ..RegistryLimits::default()
     }
 }
 
@@ -45,7 +45,7 @@ fn repository(registry: &Hostile, path: &str) -> OciRepository {
 }
 
 fn blob_of(bytes: &[u8]) -> Descriptor {
-    let json = serde_json::json!({"digest": Digest::of(bytes), "size": bytes.len()});
+    let json = serde_json::json!({"digest": Digest::hash_bytes(bytes), "size": bytes.len()});
     serde_json::from_value(json).unwrap()
 }
 

@@ -3,7 +3,7 @@
 use crate::support::pins::{pin, pinned, plan, row};
 use crate::support::{crd, pins, pyyaml};
 use expedite::error::Failure;
-use expedite::files::Change;
+use expedite::files::FileChange;
 use expedite::model::environment::OnDelete;
 use expedite::model::id::{EnvironmentName, OrderRef};
 use expedite::model::naming;
@@ -11,30 +11,30 @@ use expedite::model::plan::{ApplicationAction, Pin, ServingPlan};
 use expedite::model::time::Time;
 use expedite::model::world::GitOps;
 use expedite::render::application::{self, BUILT_IN, Keep};
-use expedite::render::{Rendered, files};
+use expedite::render::{RenderedFiles, render_files};
 use serde_json::{Value, json};
 
-fn written<'a>(rendered: &'a Rendered, path: &str) -> &'a str {
+fn written<'a>(rendered: &'a RenderedFiles, path: &str) -> &'a str {
     match rendered.changes.get(path).unwrap_or_else(|| panic!("{path} is not written: {rendered:?}")) {
-        Change::Write(bytes) => std::str::from_utf8(bytes).unwrap(),
-        Change::Delete => panic!("{path} is deleted"),
+        FileChange::Write(bytes) => std::str::from_utf8(bytes).unwrap(),
+        FileChange::Delete => panic!("{path} is deleted"),
     }
 }
 
-fn run_on(gitops: &GitOps, pins: Vec<Pin>) -> Rendered {
+fn run_on(gitops: &GitOps, pins: Vec<Pin>) -> RenderedFiles {
     let mut rows = Vec::new();
     for pin in pins {
         rows.push(row(&pin.order.to_string(), ServingPlan::Keep, vec![pinned(pin)]));
     }
-    files(&plan(rows), gitops, "argocd")
+    render_files(&plan(rows), gitops, "argocd")
 }
 
-fn run(pins: Vec<Pin>) -> Rendered {
+fn run(pins: Vec<Pin>) -> RenderedFiles {
     run_on(&GitOps::default(), pins)
 }
 
 fn path(pin: &Pin) -> String {
-    naming::application_path(&pin.order, &pin.name)
+    naming::build_application_path(&pin.order, &pin.name)
 }
 
 fn with_template(source: &str) -> GitOps {
@@ -178,7 +178,7 @@ fn b13_nothing_that_changes_renames_an_application() {
         pin("shop/podinfo", "eu-1", "b"),
     ] {
         let rendered = run_on(&gitops, vec![after.clone(), pin("shop/podinfo", "eu-2", "b")]);
-        assert!(rendered.changes.values().all(|change| matches!(change, Change::Write(_))));
+        assert!(rendered.changes.values().all(|change| matches!(change, FileChange::Write(_))));
         assert!(
             rendered.changes.keys().all(|p| p == PODINFO_PATH
                 || p.ends_with(&format!("{}.yaml", pin("shop/podinfo", "eu-2", "b").name)))
@@ -196,14 +196,14 @@ fn b21_the_same_plan_gives_the_same_bytes() {
         shuffled.into_iter().map(|p| row(&p.order.to_string(), ServingPlan::Keep, vec![pinned(p)])).collect(),
     );
     later.at = Time::from_unix(1_790_003_600);
-    assert_eq!(files(&later, &GitOps::default(), "argocd").changes, first.changes);
+    assert_eq!(render_files(&later, &GitOps::default(), "argocd").changes, first.changes);
     let committed: Vec<(&str, &str, Option<&str>)> = Vec::new();
     let mut gitops = pins::repository(&committed);
     for pin in &pins {
         let text = written(&first, &path(pin));
         gitops.applications.insert(path(pin), pins::application_file(text, Some(&pin.order.to_string())));
     }
-    let second = files(&later, &gitops, "argocd");
+    let second = render_files(&later, &gitops, "argocd");
     assert!(second.changes.is_empty() && second.drift.is_empty() && second.failures.is_empty());
 }
 
@@ -439,7 +439,7 @@ fn an_order_that_fails_writes_nothing_and_the_others_do() {
         row("shop/bad", ServingPlan::Keep, bad),
         row("shop/good", ServingPlan::Keep, vec![pinned(pin("shop/good", "eu-1", "a"))]),
     ];
-    let rendered = files(&plan(rows), &gitops, "argocd");
+    let rendered = render_files(&plan(rows), &gitops, "argocd");
     assert_eq!(rendered.changes.len(), 1);
     assert_eq!(rendered.failures.len(), 1);
     assert_eq!(rendered.failures[0].0.to_string(), "shop/bad");
@@ -461,10 +461,10 @@ fn what_goes_goes_and_what_is_not_ours_stays() {
         let mut plan_of = pinned(pin("shop/podinfo", "eu-1", "a"));
         path.clone_into(&mut plan_of.path);
         plan_of.action = action;
-        files(&plan(vec![row("shop/podinfo", ServingPlan::Keep, vec![plan_of])]), &gitops, "argocd")
+        render_files(&plan(vec![row("shop/podinfo", ServingPlan::Keep, vec![plan_of])]), &gitops, "argocd")
     };
     let why = || "the Order is gone".to_owned();
-    assert_eq!(act(PODINFO_PATH, ApplicationAction::Remove(why())).changes[PODINFO_PATH], Change::Delete);
+    assert_eq!(act(PODINFO_PATH, ApplicationAction::Remove(why())).changes[PODINFO_PATH], FileChange::Delete);
     let foreign = act(other, ApplicationAction::Remove(why()));
     assert!(foreign.changes.is_empty());
     assert_eq!(foreign.failures[0].1.code, "foreign-application");
@@ -483,7 +483,7 @@ fn what_goes_goes_and_what_is_not_ours_stays() {
     let mut plan_of = pinned(pin("shop/podinfo", "eu-1", "a"));
     plan_of.action = ApplicationAction::Detach(why());
     let rendered =
-        files(&plan(vec![row("shop/podinfo", ServingPlan::Keep, vec![plan_of])]), &again, "argocd");
+        render_files(&plan(vec![row("shop/podinfo", ServingPlan::Keep, vec![plan_of])]), &again, "argocd");
     assert!(rendered.changes.is_empty() && rendered.failures.is_empty());
 }
 
@@ -510,7 +510,7 @@ spec:
     - CreateNamespace=true
 ";
 
-fn take_over(text: &str) -> Rendered {
+fn take_over(text: &str) -> RenderedFiles {
     let gitops = pins::repository(&[(PODINFO_PATH, text, None)]);
     run_on(&gitops, vec![pin("shop/podinfo", "eu-1", "a")])
 }
@@ -621,11 +621,11 @@ fn b78_only_the_exact_order_opens_an_application() {
 
 #[test]
 fn every_application_of_a_fleet_fits_the_crd() {
-    let template = application::template(None).unwrap();
+    let template = application::compile_template(None).unwrap();
     for on_delete in [OnDelete::Cascade, OnDelete::Orphan] {
         for order in ["shop/podinfo", "on/no", "a-b/c.d", "n1/0", "n1/1e3"] {
             let pin = Pin { on_delete, ..pin(order, "eu-1", order) };
-            let rendered = application::render(&template, &pin, &Keep::default()).unwrap();
+            let rendered = application::render_application(&template, &pin, &Keep::default()).unwrap();
             assert_eq!(crd::Crd::application().errors(&rendered.value), Vec::<String>::new());
             assert_eq!(serde_yaml::from_str::<Value>(&rendered.text).unwrap(), rendered.value);
             assert_eq!(OrderRef::parse(order).unwrap(), pin.order);
@@ -639,7 +639,7 @@ fn b71_what_a_takeover_would_lose_is_known_before_anything_is_decided() {
     let pin = pin("shop/podinfo", "eu-1", "a");
     let plan = plan(vec![row("shop/podinfo", ServingPlan::Keep, vec![pinned(pin)])]);
     let losses = |text: &str, owner| {
-        expedite::render::losses(&plan, &pins::repository(&[(PODINFO_PATH, text, owner)]))
+        expedite::render::collect_losses(&plan, &pins::repository(&[(PODINFO_PATH, text, owner)]))
     };
     assert_eq!(
         losses(&commented, None)[PODINFO_PATH],

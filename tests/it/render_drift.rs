@@ -2,22 +2,24 @@
 
 use crate::support::pins;
 use crate::support::pins::{application_file, pin, pinned, plan, row, serving_file};
-use expedite::files::Change;
+use expedite::files::FileChange;
 use expedite::model::environment::OnDelete;
-use expedite::model::naming::application_path;
+use expedite::model::naming::build_application_path;
 use expedite::model::plan::{Pin, ServingPlan};
 use expedite::model::world::GitOps;
 use expedite::render::application::{self, BUILT_IN, Keep};
-use expedite::render::{Rendered, files};
+use expedite::render::{RenderedFiles, render_files};
 
 const ORDER: &str = "shop/podinfo";
 
 fn path(pin: &Pin) -> String {
-    application_path(&pin.order, &pin.name)
+    build_application_path(&pin.order, &pin.name)
 }
 
 fn rendering(pin: &Pin, template: Option<&str>) -> String {
-    application::render(&application::template(template).unwrap(), pin, &Keep::default()).unwrap().text
+    application::render_application(&application::compile_template(template).unwrap(), pin, &Keep::default())
+        .unwrap()
+        .text
 }
 
 /// The repository as a run left it that deployed `pin`.
@@ -48,22 +50,22 @@ fn edit(gitops: &mut GitOps, pin: &Pin, from: &str, to: &str) {
     gitops.applications.insert(path(pin), application_file(&text, Some(ORDER)));
 }
 
-fn run(gitops: &GitOps, pin: &Pin) -> Rendered {
+fn run(gitops: &GitOps, pin: &Pin) -> RenderedFiles {
     let rendered =
-        files(&plan(vec![row(ORDER, ServingPlan::Keep, vec![pinned(pin.clone())])]), gitops, "argocd");
+        render_files(&plan(vec![row(ORDER, ServingPlan::Keep, vec![pinned(pin.clone())])]), gitops, "argocd");
     assert!(rendered.failures.is_empty(), "{:?}", rendered.failures);
     let template = gitops.application_template.as_deref();
     if let Some(change) = rendered.changes.get(&path(pin)) {
         assert_eq!(
             *change,
-            Change::Write(rendering(pin, template).into_bytes()),
+            FileChange::Write(rendering(pin, template).into_bytes()),
             "restored to exactly its rendering"
         );
     }
     rendered
 }
 
-fn drifts(rendered: &Rendered) -> Vec<&str> {
+fn drifts(rendered: &RenderedFiles) -> Vec<&str> {
     rendered.drift.iter().map(|edit| edit.path.as_str()).collect()
 }
 

@@ -1,7 +1,7 @@
 //! A Serving's file: written once, edited in place ever after.
 
 use crate::support::{pins, pyyaml};
-use expedite::files::Change;
+use expedite::files::FileChange;
 use expedite::model::id::{Digest, OrderRef, PreparationName};
 use expedite::model::meta::Condition;
 use expedite::model::plan::{ServingPlan, ServingState};
@@ -9,7 +9,7 @@ use expedite::model::reason::Ended;
 use expedite::model::serving::{HISTORY, HistoryEntry, Requested, RequestedBy, ServingStatus};
 use expedite::model::time::Time;
 use expedite::model::world::{GitOps, ServingFile};
-use expedite::render::{Rendered, files, serving};
+use expedite::render::{RenderedFiles, render_files, serving};
 use proptest::prelude::*;
 use proptest::test_runner::Config;
 use serde_json::Value;
@@ -36,7 +36,7 @@ fn ready(message: &str) -> Condition {
 fn entry(preparation: &str, promoted: &str) -> HistoryEntry {
     HistoryEntry {
         preparation_name: name(preparation),
-        digest: Digest::of(preparation.as_bytes()),
+        digest: Digest::hash_bytes(preparation.as_bytes()),
         base_digest: None,
         environment: None,
         promoted_time: time(promoted),
@@ -59,19 +59,19 @@ fn state(preparation: Option<&str>, status: ServingStatus) -> ServingState {
     ServingState { preparation_name: preparation.map(name), created: time("2026-11-30T00:00:00Z"), status }
 }
 
-fn write(order: &str, existing: Option<ServingFile>, state: ServingState) -> Rendered {
+fn write(order: &str, existing: Option<ServingFile>, state: ServingState) -> RenderedFiles {
     let mut gitops = GitOps::default();
     if let Some(file) = existing {
         gitops.servings.insert(OrderRef::parse(order).unwrap(), file);
     }
     let rows = vec![pins::row(order, ServingPlan::Write(Box::new(state)), Vec::new())];
-    files(&pins::plan(rows), &gitops, "argocd")
+    render_files(&pins::plan(rows), &gitops, "argocd")
 }
 
-fn text(rendered: &Rendered) -> String {
+fn text(rendered: &RenderedFiles) -> String {
     assert!(rendered.failures.is_empty(), "{:?}", rendered.failures);
     match rendered.changes.values().next() {
-        Some(Change::Write(bytes)) => String::from_utf8(bytes.clone()).unwrap(),
+        Some(FileChange::Write(bytes)) => String::from_utf8(bytes.clone()).unwrap(),
         other => panic!("{other:?}"),
     }
 }
@@ -83,7 +83,7 @@ fn updated(existing: &str, change: impl FnOnce(&mut ServingState)) -> Result<Str
     let mut next =
         state(serving.spec.preparation_name.as_ref().map(PreparationName::as_str), serving.status.clone());
     change(&mut next);
-    serving::update(&file, &next).map_err(|f| f.to_string())
+    serving::update_serving(&file, &next).map_err(|f| f.to_string())
 }
 
 #[test]
@@ -128,7 +128,7 @@ status:
 "
         .replace(
             "sha256:4e38f0cb3a8d5cf39c81a4df4bc5a3fd77b6b0e7ef5b44e6d1f9f4d9c5e1d1a1",
-            &Digest::of(b"podinfo-1").to_string()
+            &Digest::hash_bytes(b"podinfo-1").to_string()
         )
     );
     let nothing_yet = text(&write("shop/podinfo", None, state(None, ServingStatus::default())));
@@ -198,8 +198,8 @@ status:
 ";
 
 fn old() -> String {
-    OLD.replace("DIGEST1", &Digest::of(b"podinfo-1").to_string())
-        .replace("DIGEST0", &Digest::of(b"podinfo-0").to_string())
+    OLD.replace("DIGEST1", &Digest::hash_bytes(b"podinfo-1").to_string())
+        .replace("DIGEST0", &Digest::hash_bytes(b"podinfo-0").to_string())
 }
 
 #[test]
@@ -210,14 +210,17 @@ fn b57_what_an_older_build_wrote_stays_as_it_was() {
         next.preparation_name = Some(name("podinfo-2"));
         next.status.target_preparation_name = Some(name("podinfo-2"));
         next.status.observed_preparation_name = Some(name("podinfo-2"));
-        next.status.deployed_digest = Some(Digest::of(b"podinfo-2"));
+        next.status.deployed_digest = Some(Digest::hash_bytes(b"podinfo-2"));
         next.status.conditions[0].reason = "Deploying".into();
         next.status.history[0].ended_reason = Some(Ended::Superseded);
         next.status.history.insert(0, entry("podinfo-2", "2026-11-30T00:00:00Z"));
     })
     .unwrap();
-    let (digest0, digest1, digest2) =
-        (Digest::of(b"podinfo-0"), Digest::of(b"podinfo-1"), Digest::of(b"podinfo-2"));
+    let (digest0, digest1, digest2) = (
+        Digest::hash_bytes(b"podinfo-0"),
+        Digest::hash_bytes(b"podinfo-1"),
+        Digest::hash_bytes(b"podinfo-2"),
+    );
     let wanted = format!("\
 # who to ask: ann   (do not remove)
 kind: Serving
@@ -324,7 +327,7 @@ fn status() -> impl Strategy<Value = ServingStatus> {
         .prop_map(|(history, conditions, target, deployed)| ServingStatus {
             target_preparation_name: target.as_deref().map(name),
             observed_preparation_name: deployed.as_deref().map(name),
-            deployed_digest: deployed.map(|d| Digest::of(d.as_bytes())),
+            deployed_digest: deployed.map(|d| Digest::hash_bytes(d.as_bytes())),
             conditions,
             history,
             ..ServingStatus::default()
@@ -477,7 +480,7 @@ fn a_template_of_the_user_is_held_to_its_order() {
         let gitops =
             GitOps { serving_template: Some(serving::BUILT_IN.replace(from, to)), ..GitOps::default() };
         let state = state(Some("podinfo-1"), ServingStatus::default());
-        files(
+        render_files(
             &pins::plan(vec![pins::row("shop/podinfo", ServingPlan::Write(Box::new(state)), Vec::new())]),
             &gitops,
             "argocd",
@@ -509,11 +512,11 @@ fn a_serving_that_goes() {
     let file = pins::serving_file("shop/podinfo", &old());
     gitops.servings.insert(OrderRef::parse("shop/podinfo").unwrap(), file);
     let remove = |order: &str| {
-        files(&pins::plan(vec![pins::row(order, ServingPlan::Remove, Vec::new())]), &gitops, "argocd")
+        render_files(&pins::plan(vec![pins::row(order, ServingPlan::Remove, Vec::new())]), &gitops, "argocd")
     };
     assert_eq!(
         remove("shop/podinfo").changes.into_iter().collect::<Vec<_>>(),
-        [("servings/shop/podinfo.yaml".to_owned(), Change::Delete)]
+        [("servings/shop/podinfo.yaml".to_owned(), FileChange::Delete)]
     );
     assert!(remove("shop/other").changes.is_empty());
 }

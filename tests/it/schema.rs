@@ -134,7 +134,7 @@ fn the_settings_reader_and_the_settings_schema_know_the_same_keys() {
     holds(&schema, &all, "the whole example");
     let folder = place.path("settings.yaml");
     place.write("settings.yaml", all.to_string());
-    let read = expedite::settings::Settings::read(&folder, Some(place.root()));
+    let read = expedite::settings::Settings::read_file(&folder, Some(place.root()));
     assert!(read.is_ok(), "{:#?}", read.err());
     // … and all that is read is named.
     let source = std::fs::read_to_string(harness::package().join("src/settings/read.rs")).unwrap();

@@ -4,16 +4,16 @@ use crate::support::peers;
 use expedite::model::approval::Ballot;
 use expedite::model::id::{Digest, Namespace, PreparationName};
 use expedite::model::time::Time;
-use expedite::policy::gates::ssh_vote::{NAMESPACE, bytes, parse_key, verify};
+use expedite::policy::gates::ssh_vote::{NAMESPACE, build_vote_bytes, parse_key, verify_signature};
 use std::fs;
 use std::path::Path;
 use std::process::Command;
 
 fn vote(decision: Ballot) -> Vec<u8> {
-    bytes(
+    build_vote_bytes(
         &Namespace::parse("shop").unwrap(),
         &PreparationName::parse("podinfo-d7ce0c46a686").unwrap(),
-        Digest::of(b"manifests"),
+        Digest::hash_bytes(b"manifests"),
         decision,
         Time::parse("2026-02-03T10:20:30Z").unwrap(),
     )
@@ -64,13 +64,13 @@ fn every_kind_of_key_verifies_and_nothing_else_passes() {
     for kind in kinds {
         let (public, signature) = sign(&ssh_keygen, folder.path(), kind, NAMESPACE, &approve);
         let key = parse_key(&public).unwrap();
-        let by = verify(&signature, &approve, std::slice::from_ref(&key))
+        let by = verify_signature(&signature, &approve, std::slice::from_ref(&key))
             .unwrap_or_else(|why| panic!("{kind:?}: {why}"));
         assert!(by.starts_with("SHA256:"), "{by}");
-        let flipped = verify(&signature, &vote(Ballot::Reject), std::slice::from_ref(&key));
+        let flipped = verify_signature(&signature, &vote(Ballot::Reject), std::slice::from_ref(&key));
         assert!(flipped.is_err(), "{kind:?}");
         let (_, elsewhere) = sign(&ssh_keygen, folder.path(), kind, "git", &approve);
-        assert!(verify(&elsewhere, &approve, std::slice::from_ref(&key)).is_err(), "{kind:?}");
+        assert!(verify_signature(&elsewhere, &approve, std::slice::from_ref(&key)).is_err(), "{kind:?}");
     }
 }
 
@@ -126,5 +126,5 @@ fn an_agent_signs_too() {
     assert!(signed.status.success(), "{}", String::from_utf8_lossy(&signed.stderr));
     let signature = fs::read_to_string(folder.path().join("vote.sig")).unwrap();
     let keys = [parse_key(&fs::read_to_string(public).unwrap()).unwrap()];
-    verify(&signature, &vote(Ballot::Approve), &keys).unwrap();
+    verify_signature(&signature, &vote(Ballot::Approve), &keys).unwrap();
 }

@@ -3,16 +3,16 @@
 use crate::support::harness::Place;
 use crate::support::setup::setup;
 use crate::support::{fleet, layout};
-use expedite::attest::key::Signer;
+use expedite::attest::key::RecordSigner;
 use expedite::commit::identity::Given;
-use expedite::commit::{self, Identity, Outcome, Proposal, side};
+use expedite::commit::{self, Identity, Proposal, WriteOutcome, side};
 use expedite::evidence::gather;
 use expedite::evidence::registry::{HostConfig, Registries, RegistriesConfig};
-use expedite::files::{Change, Files as _};
-use expedite::git::{ATTACHED, Environment, Repository, Target};
+use expedite::files::{FileChange, Files as _};
+use expedite::git::{ATTACHED, Environment, Repository, RepositoryTarget};
 use expedite::model::id::{ClusterName, Digest, OrderRef};
-use expedite::model::naming::{application_name, serving_path};
-use expedite::model::plan::{Decision, Row};
+use expedite::model::naming::{build_application_name, build_serving_path};
+use expedite::model::plan::{Decision, PlanRow};
 use expedite::model::serving::{HISTORY, HistoryEntry, Serving};
 use expedite::model::time::Time;
 use expedite::run::{self, Ran, Setup, Writing};
@@ -40,7 +40,7 @@ struct Installation {
     identity: Identity,
     registries: Registries,
     runtime: tokio::runtime::Runtime,
-    job: Signer,
+    job: RecordSigner,
 }
 
 impl Installation {
@@ -56,15 +56,17 @@ impl Installation {
                 (0..versions).map(|version| fleet::prepare(&place, order, version, order)).collect();
             pool.insert(order, digests);
         }
-        let options = expedite::git::Options { create: true, ..expedite::git::Options::default() };
-        let repository = Repository::open(&Target::Path(place.path("gitops.git")), options).unwrap();
+        let options =
+            expedite::git::RepositoryOptions { create: true, ..expedite::git::RepositoryOptions::default() };
+        let repository =
+            Repository::open_target(&RepositoryTarget::Path(place.path("gitops.git")), options).unwrap();
         let none = Given::default();
         let identity = Identity::resolve(&none, &Environment::default(), &none, &repository);
         let host = HostConfig { layout: Some(place.path("registry")), ..HostConfig::default() };
         let config =
             RegistriesConfig { hosts: [(fleet::HOST.into(), host)].into(), ..RegistriesConfig::default() };
-        let job = Signer::from_pem(&place.read(fleet::KEY), None).unwrap();
-        let (registries, runtime) = (Registries::new(config).unwrap(), gather::runtime().unwrap());
+        let job = RecordSigner::from_pem(&place.read(fleet::KEY), None).unwrap();
+        let (registries, runtime) = (Registries::new(config).unwrap(), gather::make_runtime().unwrap());
         Self { place, pool, repository, identity, registries, runtime, job }
     }
 
@@ -77,7 +79,8 @@ impl Installation {
             ..setup(&self.repository, &self.registries, &self.runtime, self.place.root(), now)
         };
         let writing = Writing { identity: &self.identity, tries: 1, check: false, tellers: Vec::new() };
-        let ran = run::run(&setup, &writing, &mut |_| {}).unwrap_or_else(|(failure, _)| panic!("{failure}"));
+        let ran = run::perform_run(&setup, &writing, &mut |_| {})
+            .unwrap_or_else(|(failure, _)| panic!("{failure}"));
         let problems: Vec<String> = ran.decided.plan.problems.iter().map(ToString::to_string).collect();
         assert_eq!(problems, Vec::<String>::new());
         ran.decided.plan.rows.iter().for_each(|row| assert_eq!(row.errors, [], "{}", row.order));
@@ -86,22 +89,22 @@ impl Installation {
 
     /// A person asks for a version of the third Order.
     fn ask(&self, version: u32, now: Time) {
-        let snapshot = self.repository.snapshot("main").unwrap();
-        let path = serving_path(&OrderRef::parse(ORDERS[2]).unwrap());
-        let text = String::from_utf8(snapshot.read(&path).unwrap().unwrap()).unwrap();
+        let snapshot = self.repository.read_snapshot("main").unwrap();
+        let path = build_serving_path(&OrderRef::parse(ORDERS[2]).unwrap());
+        let text = String::from_utf8(snapshot.read_file(&path).unwrap().unwrap()).unwrap();
         let old = text.lines().find(|line| line.starts_with("  preparationName: ")).unwrap();
         let text = text.replacen(old, &format!("  preparationName: mailer-{version}"), 1);
-        let changes = BTreeMap::from([(path, Change::Write(text.into_bytes()))]);
+        let changes = BTreeMap::from([(path, FileChange::Write(text.into_bytes()))]);
         let message = format!("Ask for {version}\n");
         let proposal = Proposal { message: &message, identity: &self.identity, at: now };
-        let wrote = commit::write(&self.repository, &snapshot, &changes, proposal).unwrap();
-        assert!(matches!(wrote, Outcome::Pushed(_)), "{wrote:?}");
+        let wrote = commit::write_changes(&self.repository, &snapshot, &changes, proposal).unwrap();
+        assert!(matches!(wrote, WriteOutcome::Pushed(_)), "{wrote:?}");
     }
 
     /// What Argo CD says of the first Order: `digest` runs, healthy since `since`.
     fn observe(&self, digest: &str, since: Time, now: Time) {
         let order = OrderRef::parse(ORDERS[0]).unwrap();
-        let name = application_name(&order, &ClusterName::parse("c").unwrap()).unwrap();
+        let name = build_application_name(&order, &ClusterName::parse("c").unwrap()).unwrap();
         let repository = format!("oci://{}/{}", fleet::HOST, ORDERS[0]);
         let source = json!({"repoURL": repository, "targetRevision": digest, "path": "."});
         let destination = json!({"server": "https://c.example", "namespace": "shop"});
@@ -159,7 +162,7 @@ fn every_commit_of_a_thousand_runs_says_what_was_decided() {
     };
     it.place.write("expedite.yaml", "sources: [{path: ./objects}]\nrepository: {url: ./gitops.git}\n");
     it.place.expedite(&["promote", ORDERS[2], "mailer-0", "--at", &minute(0).to_string()]).ok();
-    expected.push((it.repository.snapshot("main").unwrap().head.unwrap().to_string(), BTreeMap::new()));
+    expected.push((it.repository.read_snapshot("main").unwrap().head.unwrap().to_string(), BTreeMap::new()));
 
     for n in 1..=RUNS {
         let now = minute(n);
@@ -187,7 +190,7 @@ fn every_commit_of_a_thousand_runs_says_what_was_decided() {
                 wish = (wish + 1 + dice.below(POOL - 1)) % POOL;
                 it.ask(wish, now);
                 expected.push((
-                    it.repository.snapshot("main").unwrap().head.unwrap().to_string(),
+                    it.repository.read_snapshot("main").unwrap().head.unwrap().to_string(),
                     counts(&promoted),
                 ));
                 due.push((
@@ -212,7 +215,7 @@ fn every_commit_of_a_thousand_runs_says_what_was_decided() {
                 decided.push((order, candidate.name.to_string(), candidate.artifact.digest.to_string()));
             }
         }
-        let why = |row: &Row| {
+        let why = |row: &PlanRow| {
             format!("{}: {:?}", row.order, row.verdicts.iter().map(|v| &v.message).collect::<Vec<_>>())
         };
         let said: Vec<String> = ran.decided.plan.rows.iter().map(why).collect();
@@ -290,8 +293,8 @@ fn records(git: &git2::Repository, tree: &git2::Tree<'_>, order: &str) -> BTreeS
     };
     let folder = git.find_tree(folder.id()).unwrap();
     let of = |entry: git2::TreeEntry<'_>| {
-        let digest = Digest::of(git.find_blob(entry.id()).unwrap().content());
-        assert_eq!(entry.name().ok(), Some(format!("{}.json", digest.hex()).as_str()));
+        let digest = Digest::hash_bytes(git.find_blob(entry.id()).unwrap().content());
+        assert_eq!(entry.name().ok(), Some(format!("{}.json", digest.format_hex()).as_str()));
         digest
     };
     folder.iter().map(of).collect()
@@ -319,8 +322,8 @@ fn attached_once(it: &Installation, promoted: &BTreeMap<&'static str, Vec<Promot
         let deployments = if order == ORDERS[0] { healthy } else { 0 };
         assert_eq!(kinds.get("deployment").copied().unwrap_or_default(), deployments, "{order}");
     }
-    let remembered = side::read(&it.repository, ATTACHED).unwrap();
-    let snapshot = it.repository.snapshot("main").unwrap();
-    let there: BTreeSet<String> = snapshot.walk("records").0.into_iter().map(|e| e.path).collect();
+    let remembered = side::read_paths(&it.repository, ATTACHED).unwrap();
+    let snapshot = it.repository.read_snapshot("main").unwrap();
+    let there: BTreeSet<String> = snapshot.list_entries("records").0.into_iter().map(|e| e.path).collect();
     assert_eq!(remembered, there);
 }

@@ -42,7 +42,7 @@ pub struct Ended {
 
 /// A program that did not.
 #[derive(Debug)]
-pub enum Fault {
+pub enum ProgramFault {
     /// There is no such program.
     Absent,
     /// It cannot be started.
@@ -55,7 +55,7 @@ pub enum Fault {
     Lost(std::io::Error),
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ProgramFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Absent => f.write_str("the program is not there"),
@@ -71,12 +71,12 @@ impl fmt::Display for Fault {
 ///
 /// # Errors
 /// It cannot be started, or does not stay within `bounds`: then it is ended.
-pub fn run(mut command: Command, input: &[u8], bounds: Bounds) -> Result<Ended, Fault> {
+pub fn run_program(mut command: Command, input: &[u8], bounds: Bounds) -> Result<Ended, ProgramFault> {
     let until = Instant::now() + bounds.time;
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut child = command.spawn().map_err(|error| match error.kind() {
-        std::io::ErrorKind::NotFound => Fault::Absent,
-        _ => Fault::Start(error),
+        std::io::ErrorKind::NotFound => ProgramFault::Absent,
+        _ => ProgramFault::Start(error),
     })?;
     let (stdin, input) = (child.stdin.take(), input.to_vec());
     // One that does not read its input may still answer: a broken pipe is no fault.
@@ -87,27 +87,27 @@ pub fn run(mut command: Command, input: &[u8], bounds: Bounds) -> Result<Ended, 
         // By its own handle; what it was not able to say is of no use any more.
         let _ = child.kill();
         let _ = child.wait();
-        Fault::Late(bounds.time)
+        ProgramFault::Late(bounds.time)
     };
-    let status = match wait(&mut child, until) {
+    let status = match wait_until(&mut child, until) {
         Ok(Some(status)) => status,
         Ok(None) => return Err(late(&mut child)),
-        Err(error) => return Err(Fault::Lost(error)),
+        Err(error) => return Err(ProgramFault::Lost(error)),
     };
     let output = match output {
-        Some(drain) => match drain.all(until) {
-            Some(Ok(Kept { more: true, .. })) => return Err(Fault::TooMuch(bounds.output)),
-            Some(Ok(Kept { bytes, .. })) => bytes,
-            Some(Err(error)) => return Err(Fault::Lost(error)),
+        Some(drain) => match drain.take_all(until) {
+            Some(Ok(KeptOutput { more: true, .. })) => return Err(ProgramFault::TooMuch(bounds.output)),
+            Some(Ok(KeptOutput { bytes, .. })) => bytes,
+            Some(Err(error)) => return Err(ProgramFault::Lost(error)),
             None => return Err(late(&mut child)),
         },
         None => Vec::new(),
     };
-    Ok(Ended { status, output, words: words.map(|drain| drain.line()).unwrap_or_default() })
+    Ok(Ended { status, output, words: words.map(|drain| drain.read_line()).unwrap_or_default() })
 }
 
 /// `None`: it still runs at `until`.
-fn wait(child: &mut Child, until: Instant) -> std::io::Result<Option<ExitStatus>> {
+fn wait_until(child: &mut Child, until: Instant) -> std::io::Result<Option<ExitStatus>> {
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(Some(status));
@@ -129,20 +129,20 @@ enum After {
 }
 
 #[derive(Default)]
-struct Kept {
+struct KeptOutput {
     bytes: Vec<u8>,
     more: bool,
 }
 
 /// Reads a stream in the background, up to a cap.
 struct Drain {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<KeptOutput>>,
     done: Receiver<std::io::Result<()>>,
 }
 
 impl Drain {
     fn new(mut from: impl Read + Send + 'static, cap: usize, after: After) -> Self {
-        let kept: Arc<Mutex<Kept>> = Arc::default();
+        let kept: Arc<Mutex<KeptOutput>> = Arc::default();
         let (tell, done) = channel();
         let to = Arc::clone(&kept);
         std::thread::spawn(move || {
@@ -154,7 +154,7 @@ impl Drain {
                     Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
                     Err(error) => break Err(error),
                 };
-                let mut kept = held(&to);
+                let mut kept = lock_mutex(&to);
                 let room = cap.saturating_sub(kept.bytes.len()).min(read);
                 kept.bytes.extend_from_slice(&buffer[..room]);
                 kept.more |= room < read;
@@ -169,22 +169,22 @@ impl Drain {
     }
 
     /// What was read once the stream ended; `None`: it is still open at `until`.
-    fn all(self, until: Instant) -> Option<std::io::Result<Kept>> {
+    fn take_all(self, until: Instant) -> Option<std::io::Result<KeptOutput>> {
         match self.done.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            Ok(end) => Some(end.map(|()| std::mem::take(&mut *held(&self.kept)))),
+            Ok(end) => Some(end.map(|()| std::mem::take(&mut *lock_mutex(&self.kept)))),
             Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
         }
     }
 
     /// What was read until now, or shortly after, as one line.
-    fn line(&self) -> String {
+    fn read_line(&self) -> String {
         let _ = self.done.recv_timeout(ECHO);
-        let text = String::from_utf8_lossy(&held(&self.kept).bytes).into_owned();
+        let text = String::from_utf8_lossy(&lock_mutex(&self.kept).bytes).into_owned();
         text.lines().map(str::trim).filter(|l| !l.is_empty()).collect::<Vec<_>>().join("; ")
     }
 }
 
-fn held<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+fn lock_mutex<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -195,10 +195,10 @@ mod tests {
 
     const BOUNDS: Bounds = Bounds { time: Duration::from_secs(20), output: 1 << 20 };
 
-    fn sh(script: &str, input: &[u8], bounds: Bounds) -> Result<Ended, Fault> {
+    fn sh(script: &str, input: &[u8], bounds: Bounds) -> Result<Ended, ProgramFault> {
         let mut command = Command::new("sh");
         command.args(["-c", script]).stderr(Stdio::piped());
-        run(command, input, bounds)
+        run_program(command, input, bounds)
     }
 
     #[test]
@@ -216,7 +216,7 @@ mod tests {
         let start = Instant::now();
         let fault =
             sh("exec sleep 60", b"", Bounds { time: Duration::from_millis(300), ..BOUNDS }).unwrap_err();
-        assert!(matches!(fault, Fault::Late(_)), "{fault:?}");
+        assert!(matches!(fault, ProgramFault::Late(_)), "{fault:?}");
         assert_eq!(fault.to_string(), "it gave no answer in 0.3 s");
         assert!(start.elapsed() < Duration::from_secs(20));
     }
@@ -228,7 +228,7 @@ mod tests {
         assert_eq!((ended.output.as_slice(), ended.words.as_str()), (&b"said\n"[..], "why"));
         let short = Bounds { time: Duration::from_secs(1), ..BOUNDS };
         let fault = sh("echo said; sleep 30 & exit 0", b"", short).unwrap_err();
-        assert!(matches!(fault, Fault::Late(_)), "its output never ended: {fault:?}");
+        assert!(matches!(fault, ProgramFault::Late(_)), "its output never ended: {fault:?}");
         assert!(start.elapsed() < Duration::from_secs(20));
     }
 
@@ -236,7 +236,7 @@ mod tests {
     fn too_much_output_is_a_fault_and_many_words_are_cut() {
         let small = Bounds { output: 1_000, ..BOUNDS };
         let fault = sh("while :; do echo 0123456789; done", b"", small).unwrap_err();
-        assert!(matches!(fault, Fault::TooMuch(1_000)), "{fault:?}");
+        assert!(matches!(fault, ProgramFault::TooMuch(1_000)), "{fault:?}");
         assert_eq!(sh("printf %1000d 1", b"", small).unwrap().output.len(), 1_000);
         let ended = sh("printf %100000d 1 >&2", b"", BOUNDS).unwrap();
         assert!(ended.words.is_empty() && ended.status.success(), "blanks alone are no words");
@@ -244,10 +244,10 @@ mod tests {
 
     #[test]
     fn a_program_that_is_not_there_is_told_apart() {
-        let absent = run(Command::new("there-is-no-such-program"), b"", BOUNDS).unwrap_err();
-        assert!(matches!(absent, Fault::Absent), "{absent:?}");
+        let absent = run_program(Command::new("there-is-no-such-program"), b"", BOUNDS).unwrap_err();
+        assert!(matches!(absent, ProgramFault::Absent), "{absent:?}");
         let folder = tempfile::tempdir().unwrap();
-        let none = run(Command::new(folder.path()), b"", BOUNDS).unwrap_err();
-        assert!(matches!(none, Fault::Start(_)), "{none:?}");
+        let none = run_program(Command::new(folder.path()), b"", BOUNDS).unwrap_err();
+        assert!(matches!(none, ProgramFault::Start(_)), "{none:?}");
     }
 }

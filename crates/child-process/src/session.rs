@@ -1,61 +1,61 @@
 //! A conversation with a running program: reads and writes as they come, each within a time of silence.
 
-use super::{After, Drain, WORDS, held, wait};
+use super::{After, Drain, WORDS, lock_mutex, wait_until};
 use std::io::{Read as _, Write as _};
 use std::process::{Child, ChildStdin, ChildStdout};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// A running program.
-pub struct Session {
+pub struct ProgramSession {
     child: Mutex<Child>,
     input: Mutex<Option<ChildStdin>>,
     output: Mutex<Option<ChildStdout>>,
     words: Mutex<Drain>,
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitState>,
 }
 
 /// What the watch sees.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Waiting {
+enum WaitState {
     Idle,
     Since(Instant),
     TimedOut,
     Over,
 }
 
-impl Session {
+impl ProgramSession {
     /// Takes over a program that was started with all its streams piped; `None` if one is missing. One
     /// read or write may take as long as `silence`.
-    pub fn of(mut child: Child, silence: Duration) -> Option<Arc<Self>> {
+    pub fn from_child(mut child: Child, silence: Duration) -> Option<Arc<Self>> {
         let (input, output, errors) = (child.stdin.take()?, child.stdout.take()?, child.stderr.take()?);
         let session = Arc::new(Self {
             child: Mutex::new(child),
             input: Mutex::new(Some(input)),
             output: Mutex::new(Some(output)),
             words: Mutex::new(Drain::new(errors, WORDS, After::Discard)),
-            waiting: Mutex::new(Waiting::Idle),
+            waiting: Mutex::new(WaitState::Idle),
         });
-        session.watch(silence);
+        session.watch_silence(silence);
         Some(session)
     }
 
     /// Ends the program when one read or write takes longer than `silence`: it is the only way to interrupt
     /// either.
-    fn watch(self: &Arc<Self>, silence: Duration) {
+    fn watch_silence(self: &Arc<Self>, silence: Duration) {
         let session = Arc::downgrade(self);
         std::thread::spawn(move || {
             while let Some(session) = session.upgrade() {
-                let mut waiting = held(&session.waiting);
+                let mut waiting = lock_mutex(&session.waiting);
                 match *waiting {
-                    Waiting::Over | Waiting::TimedOut => return,
-                    Waiting::Since(start) if start.elapsed() > silence => {
-                        *waiting = Waiting::TimedOut;
+                    WaitState::Over | WaitState::TimedOut => return,
+                    WaitState::Since(start) if start.elapsed() > silence => {
+                        *waiting = WaitState::TimedOut;
                         drop(waiting);
-                        let _ = held(&session.child).kill();
+                        let _ = lock_mutex(&session.child).kill();
                         return;
                     }
-                    Waiting::Since(_) | Waiting::Idle => drop(waiting),
+                    WaitState::Since(_) | WaitState::Idle => drop(waiting),
                 }
                 drop(session);
                 std::thread::sleep(Duration::from_millis(100));
@@ -63,12 +63,12 @@ impl Session {
         });
     }
 
-    fn timed<T>(&self, work: impl FnOnce() -> std::io::Result<T>) -> std::io::Result<T> {
-        *held(&self.waiting) = Waiting::Since(Instant::now());
+    fn run_timed<T>(&self, work: impl FnOnce() -> std::io::Result<T>) -> std::io::Result<T> {
+        *lock_mutex(&self.waiting) = WaitState::Since(Instant::now());
         let done = work();
-        let mut waiting = held(&self.waiting);
-        if matches!(*waiting, Waiting::Since(_)) {
-            *waiting = Waiting::Idle;
+        let mut waiting = lock_mutex(&self.waiting);
+        if matches!(*waiting, WaitState::Since(_)) {
+            *waiting = WaitState::Idle;
         }
         done
     }
@@ -77,8 +77,8 @@ impl Session {
     ///
     /// # Errors
     /// It cannot be listened to.
-    pub fn read(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        self.timed(|| match held(&self.output).as_mut() {
+    pub fn read_output(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
+        self.run_timed(|| match lock_mutex(&self.output).as_mut() {
             Some(output) => output.read(buffer),
             None => Ok(0),
         })
@@ -88,8 +88,8 @@ impl Session {
     ///
     /// # Errors
     /// It does not listen any more.
-    pub fn write(&self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.timed(|| match held(&self.input).as_mut() {
+    pub fn write_input(&self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.run_timed(|| match lock_mutex(&self.input).as_mut() {
             Some(input) => input.write(bytes),
             None => Err(std::io::ErrorKind::BrokenPipe.into()),
         })
@@ -97,20 +97,20 @@ impl Session {
 
     /// Ends the program: gently, then by force. Gives what it said, as one line, and whether it was ended for its
     /// silence.
-    pub fn end(&self) -> (String, bool) {
-        held(&self.input).take();
-        let mut waiting = held(&self.waiting);
-        let timed_out = *waiting == Waiting::TimedOut;
-        *waiting = Waiting::Over;
+    pub fn end_program(&self) -> (String, bool) {
+        lock_mutex(&self.input).take();
+        let mut waiting = lock_mutex(&self.waiting);
+        let timed_out = *waiting == WaitState::TimedOut;
+        *waiting = WaitState::Over;
         drop(waiting);
         let until = Instant::now() + Duration::from_secs(2);
-        let mut child = held(&self.child);
-        if !matches!(wait(&mut child, until), Ok(Some(_))) {
+        let mut child = lock_mutex(&self.child);
+        if !matches!(wait_until(&mut child, until), Ok(Some(_))) {
             let _ = child.kill();
             let _ = child.wait();
         }
         drop(child);
-        held(&self.output).take();
-        (held(&self.words).line(), timed_out)
+        lock_mutex(&self.output).take();
+        (lock_mutex(&self.words).read_line(), timed_out)
     }
 }

@@ -4,8 +4,8 @@
 //! or `false`, an integer bare decimal digits. A key of a struct that is written with a null counts as absent.
 //! Unknown keys never fail here: they are collected, and who asked decides what they mean.
 
-use crate::node::{Node, Pair, Style, Value, integer};
-use crate::spelling::nearest;
+use crate::node::{Node, Pair, Style, Value, parse_integer};
+use crate::spelling::find_nearest;
 use crate::{Error, Position};
 use serde::de::{self, DeserializeOwned, DeserializeSeed, IntoDeserializer, Visitor};
 use std::cell::RefCell;
@@ -29,18 +29,22 @@ pub struct Unknown {
 /// # Errors
 /// The first value that is not what its field wants, with path and place.
 pub fn from_node<T: DeserializeOwned>(node: &Node, unknown: &mut Vec<Unknown>) -> Result<T, Error> {
-    below("", node, unknown)
+    from_node_at("", node, unknown)
 }
 
 /// Reads `node`, which is the value of the field `path`, as a `T`.
 ///
 /// # Errors
 /// As [`from_node`].
-pub fn below<T: DeserializeOwned>(path: &str, node: &Node, unknown: &mut Vec<Unknown>) -> Result<T, Error> {
+pub fn from_node_at<T: DeserializeOwned>(
+    path: &str,
+    node: &Node,
+    unknown: &mut Vec<Unknown>,
+) -> Result<T, Error> {
     let seen = RefCell::new(std::mem::take(unknown));
     let root = Path::Root(path);
     let de = De { node, path: &root, unknown: &seen };
-    let read = T::deserialize(de).map_err(|fault| de.place(fault).into_error(node.at));
+    let read = T::deserialize(de).map_err(|fault| de.place_fault(fault).into_error(node.at));
     *unknown = seen.into_inner();
     read
 }
@@ -124,12 +128,12 @@ struct De<'n, 'c> {
 }
 
 impl De<'_, '_> {
-    fn wanted(&self, what: &str) -> Fault {
-        Fault::new("wrong-type", format!("wanted {what}, found {}", self.node.describe()))
+    fn make_wrong_type(&self, what: &str) -> Fault {
+        Fault::new("wrong-type", format!("wanted {what}, found {}", self.node.describe_kind()))
     }
 
     /// Gives a fault without a place this value's.
-    fn place(&self, mut fault: Fault) -> Fault {
+    fn place_fault(&self, mut fault: Fault) -> Fault {
         if fault.place.is_none() {
             let mut at = self.node.at;
             let mut path = self.path.to_string();
@@ -146,43 +150,43 @@ impl De<'_, '_> {
     }
 
     /// The characters of a scalar that may stand for text.
-    fn text(&self, what: &str) -> Result<&str, Fault> {
+    fn read_text(&self, what: &str) -> Result<&str, Fault> {
         match &self.node.value {
             Value::Scalar(s) if s.style == Style::Tagged => {
                 Err(Fault::new("tag", "a tag has no meaning here; write the value without it"))
             }
             Value::Scalar(s) if !self.node.is_null() => Ok(&s.text),
             Value::Scalar(_) => {
-                let mut fault = self.wanted(what);
+                let mut fault = self.make_wrong_type(what);
                 fault.hint = Some("quote it if the text is meant".into());
                 Err(fault)
             }
-            Value::Sequence(_) | Value::Mapping(_) => Err(self.wanted(what)),
+            Value::Sequence(_) | Value::Mapping(_) => Err(self.make_wrong_type(what)),
         }
     }
 
     /// The characters of a bare scalar.
-    fn bare(&self) -> Option<&str> {
+    fn read_bare(&self) -> Option<&str> {
         match &self.node.value {
             Value::Scalar(s) if s.style == Style::Plain => Some(&s.text),
             Value::Scalar(_) | Value::Sequence(_) | Value::Mapping(_) => None,
         }
     }
 
-    fn whole(&self, low: i128, high: i128) -> Result<i128, Fault> {
-        let number = self.bare().and_then(integer).filter(|n| (low..=high).contains(n));
-        number.ok_or_else(|| self.wanted(&format!("a whole number from {low} to {high}")))
+    fn read_whole(&self, low: i128, high: i128) -> Result<i128, Fault> {
+        let number = self.read_bare().and_then(parse_integer).filter(|n| (low..=high).contains(n));
+        number.ok_or_else(|| self.make_wrong_type(&format!("a whole number from {low} to {high}")))
     }
 }
 
 macro_rules! whole_numbers {
     ($($method:ident $visit:ident $type:ty;)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-            let number = self.whole(i128::from(<$type>::MIN), i128::from(<$type>::MAX));
+            let number = self.read_whole(i128::from(<$type>::MIN), i128::from(<$type>::MAX));
             number
-                .and_then(|n| <$type>::try_from(n).map_err(|_| self.wanted("a whole number")))
+                .and_then(|n| <$type>::try_from(n).map_err(|_| self.make_wrong_type("a whole number")))
                 .and_then(|n| visitor.$visit(n))
-                .map_err(|fault| self.place(fault))
+                .map_err(|fault| self.place_fault(fault))
         }
     )*};
 }
@@ -208,7 +212,7 @@ impl<'de> de::Deserializer<'de> for De<'_, '_> {
             Value::Sequence(_) => self.deserialize_seq(visitor),
             Value::Scalar(_) if self.node.is_null() => visitor.visit_unit(),
             Value::Scalar(s) if s.style == Style::Plain => {
-                match (s.text.as_str(), integer(&s.text).map(i64::try_from)) {
+                match (s.text.as_str(), parse_integer(&s.text).map(i64::try_from)) {
                     ("true", _) => visitor.visit_bool(true),
                     ("false", _) => visitor.visit_bool(false),
                     (_, Some(Ok(number))) => visitor.visit_i64(number),
@@ -217,15 +221,15 @@ impl<'de> de::Deserializer<'de> for De<'_, '_> {
             }
             Value::Scalar(s) => visitor.visit_str(&s.text),
         }
-        .map_err(|fault| self.place(fault))
+        .map_err(|fault| self.place_fault(fault))
     }
 
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        let read = match self.bare() {
+        let read = match self.read_bare() {
             Some("true") => visitor.visit_bool(true),
             Some("false") => visitor.visit_bool(false),
             bare => {
-                let mut fault = self.wanted("true or false");
+                let mut fault = self.make_wrong_type("true or false");
                 fault.hint = match bare.unwrap_or_default().to_ascii_lowercase().as_str() {
                     "yes" | "on" | "y" | "true" => Some("write true".into()),
                     "no" | "off" | "n" | "false" => Some("write false".into()),
@@ -234,7 +238,7 @@ impl<'de> de::Deserializer<'de> for De<'_, '_> {
                 Err(fault)
             }
         };
-        read.map_err(|fault| self.place(fault))
+        read.map_err(|fault| self.place_fault(fault))
     }
 
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -242,11 +246,11 @@ impl<'de> de::Deserializer<'de> for De<'_, '_> {
             text.bytes().all(|b| b.is_ascii_digit() || matches!(b, b'.' | b'-'))
                 && text.bytes().any(|b| b.is_ascii_digit())
         };
-        let number = self.bare().filter(decimal).and_then(|text| text.parse().ok());
+        let number = self.read_bare().filter(decimal).and_then(|text| text.parse().ok());
         number
-            .ok_or_else(|| self.wanted("a decimal number"))
+            .ok_or_else(|| self.make_wrong_type("a decimal number"))
             .and_then(|n: f64| visitor.visit_f64(n))
-            .map_err(|fault| self.place(fault))
+            .map_err(|fault| self.place_fault(fault))
     }
 
     fn deserialize_f32<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -254,7 +258,9 @@ impl<'de> de::Deserializer<'de> for De<'_, '_> {
     }
 
     fn deserialize_str<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        self.text("text").and_then(|text| visitor.visit_str(text)).map_err(|fault| self.place(fault))
+        self.read_text("text")
+            .and_then(|text| visitor.visit_str(text))
+            .map_err(|fault| self.place_fault(fault))
     }
 
     fn deserialize_string<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -265,12 +271,16 @@ impl<'de> de::Deserializer<'de> for De<'_, '_> {
         if self.node.is_null() {
             visitor.visit_none()
         } else {
-            visitor.visit_some(self).map_err(|fault| self.place(fault))
+            visitor.visit_some(self).map_err(|fault| self.place_fault(fault))
         }
     }
 
     fn deserialize_unit<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
-        if self.node.is_null() { visitor.visit_unit() } else { Err(self.place(self.wanted("null"))) }
+        if self.node.is_null() {
+            visitor.visit_unit()
+        } else {
+            Err(self.place_fault(self.make_wrong_type("null")))
+        }
     }
 
     fn deserialize_newtype_struct<V: Visitor<'de>>(
@@ -278,14 +288,14 @@ impl<'de> de::Deserializer<'de> for De<'_, '_> {
         _name: &'static str,
         visitor: V,
     ) -> Result<V::Value, Fault> {
-        visitor.visit_newtype_struct(self).map_err(|fault| self.place(fault))
+        visitor.visit_newtype_struct(self).map_err(|fault| self.place_fault(fault))
     }
 
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let Value::Sequence(items) = &self.node.value else {
-            return Err(self.place(self.wanted("a list")));
+            return Err(self.place_fault(self.make_wrong_type("a list")));
         };
-        visitor.visit_seq(Items { de: self, items, next: 0 }).map_err(|fault| self.place(fault))
+        visitor.visit_seq(Items { de: self, items, next: 0 }).map_err(|fault| self.place_fault(fault))
     }
 
     fn deserialize_tuple<V: Visitor<'de>>(self, _len: usize, visitor: V) -> Result<V::Value, Fault> {
@@ -294,9 +304,11 @@ impl<'de> de::Deserializer<'de> for De<'_, '_> {
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         let Value::Mapping(pairs) = &self.node.value else {
-            return Err(self.place(self.wanted("a mapping")));
+            return Err(self.place_fault(self.make_wrong_type("a mapping")));
         };
-        visitor.visit_map(Entries { de: self, pairs, value: None }).map_err(|fault| self.place(fault))
+        visitor
+            .visit_map(MappingEntries { de: self, pairs, value: None })
+            .map_err(|fault| self.place_fault(fault))
     }
 
     fn deserialize_struct<V: Visitor<'de>>(
@@ -306,9 +318,11 @@ impl<'de> de::Deserializer<'de> for De<'_, '_> {
         visitor: V,
     ) -> Result<V::Value, Fault> {
         let Value::Mapping(pairs) = &self.node.value else {
-            return Err(self.place(self.wanted("a mapping")));
+            return Err(self.place_fault(self.make_wrong_type("a mapping")));
         };
-        visitor.visit_map(Fields { de: self, pairs, value: None, fields }).map_err(|fault| self.place(fault))
+        visitor
+            .visit_map(Fields { de: self, pairs, value: None, fields })
+            .map_err(|fault| self.place_fault(fault))
     }
 
     fn deserialize_enum<V: Visitor<'de>>(
@@ -318,18 +332,18 @@ impl<'de> de::Deserializer<'de> for De<'_, '_> {
         visitor: V,
     ) -> Result<V::Value, Fault> {
         let list = variants.join(", ");
-        let word = self.text(&format!("one of {list}")).and_then(|word| {
+        let word = self.read_text(&format!("one of {list}")).and_then(|word| {
             if variants.contains(&word) {
                 return Ok(word);
             }
-            let mut fault = self.wanted(&format!("one of {list}"));
+            let mut fault = self.make_wrong_type(&format!("one of {list}"));
             fault.code = "invalid-value";
-            fault.hint = nearest(word, variants).map(|near| format!("did you mean {near}?"));
+            fault.hint = find_nearest(word, variants).map(|near| format!("did you mean {near}?"));
             Err(fault)
         });
         let word: de::value::StrDeserializer<'_, Fault> =
-            word.map_err(|fault| self.place(fault))?.into_deserializer();
-        visitor.visit_enum(word).map_err(|fault| self.place(fault))
+            word.map_err(|fault| self.place_fault(fault))?.into_deserializer();
+        visitor.visit_enum(word).map_err(|fault| self.place_fault(fault))
     }
 
     fn deserialize_ignored_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
@@ -355,7 +369,7 @@ impl<'de> de::SeqAccess<'de> for Items<'_, '_> {
         let path = Path::Index(self.de.path, self.next);
         self.next += 1;
         let de = De { node, path: &path, unknown: self.de.unknown };
-        seed.deserialize(de).map(Some).map_err(|fault| de.place(fault))
+        seed.deserialize(de).map(Some).map_err(|fault| de.place_fault(fault))
     }
 
     fn size_hint(&self) -> Option<usize> {
@@ -364,20 +378,20 @@ impl<'de> de::SeqAccess<'de> for Items<'_, '_> {
 }
 
 /// Reads one pair's value under its key's path.
-fn value<'de, T: DeserializeSeed<'de>>(de: De<'_, '_>, pair: &Pair, seed: T) -> Result<T::Value, Fault> {
+fn read_value<'de, T: DeserializeSeed<'de>>(de: De<'_, '_>, pair: &Pair, seed: T) -> Result<T::Value, Fault> {
     let path = Path::Key(de.path, &pair.key);
     let de = De { node: &pair.value, path: &path, unknown: de.unknown };
-    seed.deserialize(de).map_err(|fault| de.place(fault))
+    seed.deserialize(de).map_err(|fault| de.place_fault(fault))
 }
 
 /// A mapping with free keys.
-struct Entries<'n, 'c> {
+struct MappingEntries<'n, 'c> {
     de: De<'n, 'c>,
     pairs: &'n [Pair],
     value: Option<&'n Pair>,
 }
 
-impl<'de> de::MapAccess<'de> for Entries<'_, '_> {
+impl<'de> de::MapAccess<'de> for MappingEntries<'_, '_> {
     type Error = Fault;
 
     fn next_key_seed<K: DeserializeSeed<'de>>(&mut self, seed: K) -> Result<Option<K::Value>, Fault> {
@@ -393,7 +407,7 @@ impl<'de> de::MapAccess<'de> for Entries<'_, '_> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         let pair = self.value.take().ok_or_else(|| Fault::new("internal", "a value was read twice"))?;
-        value(self.de, pair, seed)
+        read_value(self.de, pair, seed)
     }
 }
 
@@ -431,7 +445,7 @@ impl<'de> de::MapAccess<'de> for Fields<'_, '_> {
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, Fault> {
         let pair = self.value.take().ok_or_else(|| Fault::new("internal", "a value was read twice"))?;
-        value(self.de, pair, seed)
+        read_value(self.de, pair, seed)
     }
 }
 
@@ -439,8 +453,8 @@ impl<'de> de::MapAccess<'de> for Fields<'_, '_> {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
-    use crate::node::locate;
-    use crate::parse::one;
+    use crate::node::locate_field;
+    use crate::parse::parse_one;
     use serde::Deserialize;
     use serde::de::IgnoredAny;
     use std::collections::BTreeMap;
@@ -485,7 +499,7 @@ mod tests {
 
     fn read(text: &str) -> Result<Thing, String> {
         let mut unknown = Vec::new();
-        from_node(&one(text).unwrap(), &mut unknown).map_err(|e| {
+        from_node(&parse_one(text).unwrap(), &mut unknown).map_err(|e| {
             let hint = e.hint.as_deref().map(|h| format!(" ({h})")).unwrap_or_default();
             format!("{e}{hint}")
         })
@@ -559,8 +573,8 @@ mod tests {
     #[test]
     fn unknown_keys_are_collected() {
         let mut unknown = Vec::new();
-        let node =
-            one("text: a\ntxet: b\ninner:\n- {name: a, sok: 1}\nany: {what: ever, list: [1]}\n").unwrap();
+        let node = parse_one("text: a\ntxet: b\ninner:\n- {name: a, sok: 1}\nany: {what: ever, list: [1]}\n")
+            .unwrap();
         from_node::<Thing>(&node, &mut unknown).unwrap();
         let met: Vec<_> =
             unknown.iter().map(|u| (u.path.as_str(), u.key.as_str(), u.at.line, u.at.column)).collect();
@@ -570,8 +584,8 @@ mod tests {
 
     #[test]
     fn paths_lead_back() {
-        let node = one("a:\n  b/c.d:\n  - x: 1\n  - x: 2\n").unwrap();
-        let place = |path: &str| locate(&node, path).map(|p| (p.line, p.column));
+        let node = parse_one("a:\n  b/c.d:\n  - x: 1\n  - x: 2\n").unwrap();
+        let place = |path: &str| locate_field(&node, path).map(|p| (p.line, p.column));
         assert_eq!(place("a[\"b/c.d\"][1].x"), Some((4, 8)));
         assert_eq!(place("a[\"b/c.d\"][7].x"), Some((3, 5)), "the deepest that is there");
         assert_eq!(place("a"), Some((2, 3)));
@@ -581,8 +595,9 @@ mod tests {
 
     #[test]
     fn json_keeps_what_a_status_holds() {
-        let node = one("a: 1\nb: '1'\nc: 1.10\nd: true\ne: null\nf: [012e4, 18446744073709551615]\ng: no\n")
-            .unwrap();
+        let node =
+            parse_one("a: 1\nb: '1'\nc: 1.10\nd: true\ne: null\nf: [012e4, 18446744073709551615]\ng: no\n")
+                .unwrap();
         let want = serde_json::json!({"a": 1, "b": "1", "c": "1.10", "d": true, "e": null, "f": ["012e4", 18446744073709551615_u64], "g": "no"});
         assert_eq!(node.to_json(), want);
     }

@@ -19,106 +19,106 @@ const SIMPLE_KEY: usize = 512;
 /// assert_eq!(document(&value), "name: \"no\"\npath: \".\"\ndigest: sha256:1f\nargs:\n- a\n- b: 1\n");
 /// ```
 #[must_use]
-pub fn document(value: &Value) -> String {
+pub fn format_document(value: &Value) -> String {
     let mut out = String::with_capacity(1024);
     match value {
-        Value::Object(map) if !map.is_empty() => entries(&mut out, map, 0),
-        Value::Array(items) if !items.is_empty() => elements(&mut out, items, 0),
+        Value::Object(map) if !map.is_empty() => push_entries(&mut out, map, 0),
+        Value::Array(items) if !items.is_empty() => push_elements(&mut out, items, 0),
         Value::String(text) => {
-            string(&mut out, text, None);
+            push_string(&mut out, text, None);
             out.push('\n');
         }
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::Object(_) | Value::Array(_) => {
-            after_colon(&mut out, value, 0);
+            push_after_colon(&mut out, value, 0);
         }
     }
     out
 }
 
 /// `key: value` and everything below it, each line indented by `indent` spaces, ending in a newline.
-pub fn entry(out: &mut String, key: &str, value: &Value, indent: usize) {
-    pad(out, indent);
-    entry_here(out, key, value, indent);
+pub fn push_entry(out: &mut String, key: &str, value: &Value, indent: usize) {
+    push_indent(out, indent);
+    push_entry_here(out, key, value, indent);
 }
 
 /// `- value` and everything below it, with the dash at column `indent`, ending in a newline.
-pub fn element(out: &mut String, value: &Value, indent: usize) {
-    pad(out, indent);
+pub fn push_element(out: &mut String, value: &Value, indent: usize) {
+    push_indent(out, indent);
     out.push('-');
     match value {
         Value::Object(map) if !map.is_empty() => {
             out.push(' ');
             for (i, (key, value)) in map.iter().enumerate() {
                 if i > 0 {
-                    pad(out, indent + 2);
+                    push_indent(out, indent + 2);
                 }
-                entry_here(out, key, value, indent + 2);
+                push_entry_here(out, key, value, indent + 2);
             }
         }
         Value::Array(items) if !items.is_empty() => {
             out.push('\n');
-            elements(out, items, indent + 2);
+            push_elements(out, items, indent + 2);
         }
         Value::Null
         | Value::Bool(_)
         | Value::Number(_)
         | Value::String(_)
         | Value::Object(_)
-        | Value::Array(_) => after_colon(out, value, indent),
+        | Value::Array(_) => push_after_colon(out, value, indent),
     }
 }
 
 /// A string on one line, quoted where any reader could misread it: what an edit in place puts into a file.
 #[must_use]
-pub fn scalar(text: &str) -> String {
+pub fn format_scalar(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
-    string(&mut out, text, None);
+    push_string(&mut out, text, None);
     out
 }
 
-fn entries(out: &mut String, map: &Map<String, Value>, indent: usize) {
+fn push_entries(out: &mut String, map: &Map<String, Value>, indent: usize) {
     for (key, value) in map {
-        entry(out, key, value, indent);
+        push_entry(out, key, value, indent);
     }
 }
 
-fn elements(out: &mut String, items: &[Value], indent: usize) {
+fn push_elements(out: &mut String, items: &[Value], indent: usize) {
     for item in items {
-        element(out, item, indent);
+        push_element(out, item, indent);
     }
 }
 
 /// An entry whose line is already indented.
-fn entry_here(out: &mut String, key: &str, value: &Value, indent: usize) {
+fn push_entry_here(out: &mut String, key: &str, value: &Value, indent: usize) {
     let start = out.len();
-    string(out, key, None);
+    push_string(out, key, None);
     if out.len() - start > SIMPLE_KEY {
         out.insert_str(start, "? ");
         out.push('\n');
-        pad(out, indent);
+        push_indent(out, indent);
     }
     out.push(':');
     match value {
         Value::Object(map) if !map.is_empty() => {
             out.push('\n');
-            entries(out, map, indent + 2);
+            push_entries(out, map, indent + 2);
         }
         // As kubectl writes them: the dash stands below the key's first letter.
         Value::Array(items) if !items.is_empty() => {
             out.push('\n');
-            elements(out, items, indent);
+            push_elements(out, items, indent);
         }
         Value::Null
         | Value::Bool(_)
         | Value::Number(_)
         | Value::String(_)
         | Value::Object(_)
-        | Value::Array(_) => after_colon(out, value, indent),
+        | Value::Array(_) => push_after_colon(out, value, indent),
     }
 }
 
 /// A scalar or an empty collection behind `key:` or `-` (or alone, where nothing stands before it).
-fn after_colon(out: &mut String, value: &Value, indent: usize) {
+fn push_after_colon(out: &mut String, value: &Value, indent: usize) {
     if !out.is_empty() {
         out.push(' ');
     }
@@ -126,8 +126,8 @@ fn after_colon(out: &mut String, value: &Value, indent: usize) {
         Value::Null => out.push_str("null"),
         Value::Bool(true) => out.push_str("true"),
         Value::Bool(false) => out.push_str("false"),
-        Value::Number(n) => number(out, n),
-        Value::String(text) => string(out, text, Some(indent + 2)),
+        Value::Number(n) => push_number(out, n),
+        Value::String(text) => push_string(out, text, Some(indent + 2)),
         Value::Array(_) => out.push_str("[]"),
         Value::Object(_) => out.push_str("{}"),
     }
@@ -137,7 +137,7 @@ fn after_colon(out: &mut String, value: &Value, indent: usize) {
 }
 
 /// YAML 1.1 reads a float only with a dot and a signed exponent: `1e300` is a string there.
-fn number(out: &mut String, n: &Number) {
+fn push_number(out: &mut String, n: &Number) {
     let text = n.to_string();
     match text.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => {
@@ -150,20 +150,20 @@ fn number(out: &mut String, n: &Number) {
 }
 
 /// A string; as a literal block indented by `block` where it may be one. A block ends in its own newline.
-fn string(out: &mut String, text: &str, block: Option<usize>) {
+fn push_string(out: &mut String, text: &str, block: Option<usize>) {
     if is_plain(text) {
         out.push_str(text);
     } else if let (Some(indent), true) = (block, is_literal(text)) {
         out.push_str(if text.ends_with('\n') { "|\n" } else { "|-\n" });
         for line in text.lines() {
             if !line.is_empty() {
-                pad(out, indent);
+                push_indent(out, indent);
                 out.push_str(line);
             }
             out.push('\n');
         }
     } else {
-        quoted(out, text);
+        push_quoted(out, text);
     }
 }
 
@@ -204,7 +204,7 @@ fn is_literal(text: &str) -> bool {
         })
 }
 
-fn quoted(out: &mut String, text: &str) {
+fn push_quoted(out: &mut String, text: &str) {
     out.push('"');
     for c in text.chars() {
         match c {
@@ -237,7 +237,7 @@ fn needs_escape(c: char) -> bool {
             | '\u{E0000}'..='\u{10FFFF}')
 }
 
-fn pad(out: &mut String, indent: usize) {
+fn push_indent(out: &mut String, indent: usize) {
     const SPACES: &str = "                                ";
     let mut left = indent;
     while left > 0 {
@@ -309,7 +309,7 @@ mod tests {
             "a]",
             "\u{feff}a",
         ] {
-            assert!(scalar(text).starts_with('"'), "{text:?} is written {}", scalar(text));
+            assert!(format_scalar(text).starts_with('"'), "{text:?} is written {}", format_scalar(text));
         }
         for text in [
             "sha256:0f",
@@ -320,24 +320,24 @@ mod tests {
             "notes",
             "/a",
         ] {
-            assert_eq!(scalar(text), text);
+            assert_eq!(format_scalar(text), text);
         }
     }
 
     #[test]
     fn what_readers_swallow_or_people_cannot_see_is_escaped() {
         assert_eq!(
-            scalar("a\u{85}\u{2028}\u{7f}\u{feff}\u{202e}\0\u{e000}\u{10ffff}"),
+            format_scalar("a\u{85}\u{2028}\u{7f}\u{feff}\u{202e}\0\u{e000}\u{10ffff}"),
             r#""a\x85\u2028\x7F\uFEFF\u202E\x00\uE000\U0010FFFF""#
         );
     }
 
     #[test]
     fn several_lines_are_a_block_where_that_is_exact() {
-        assert_eq!(document(&json!({"a": "x\n\ny: z\n"})), "a: |\n  x\n\n  y: z\n");
-        assert_eq!(document(&json!({"a": ["x\ny"]})), "a:\n- |-\n  x\n  y\n");
+        assert_eq!(format_document(&json!({"a": "x\n\ny: z\n"})), "a: |\n  x\n\n  y: z\n");
+        assert_eq!(format_document(&json!({"a": ["x\ny"]})), "a:\n- |-\n  x\n  y\n");
         for text in ["x\n", " x\ny", "x \ny", "x\ny\n\n", "\nx", "x\r\ny"] {
-            assert!(document(&json!({"a": text})).starts_with("a: \""), "{text:?}");
+            assert!(format_document(&json!({"a": text})).starts_with("a: \""), "{text:?}");
         }
     }
 
@@ -346,13 +346,13 @@ mod tests {
         let value =
             json!({"e": {}, "l": [], "n": null, "ll": [[1, [2]], {"a": {"b": [true]}, "c": -1}], "f": 1e300});
         assert_eq!(
-            document(&value),
+            format_document(&value),
             "e: {}\nl: []\n\"n\": null\nll:\n-\n  - 1\n  -\n    - 2\n- a:\n    b:\n    - true\n  c: -1\nf: 1.0e+300\n"
         );
-        assert_eq!(document(&json!("no")), "\"no\"\n");
-        assert_eq!(document(&json!({})), "{}\n");
+        assert_eq!(format_document(&json!("no")), "\"no\"\n");
+        assert_eq!(format_document(&json!({})), "{}\n");
         let key = "k".repeat(2000);
-        let long = document(&json!({ &key: {"a": 1} }));
+        let long = format_document(&json!({ &key: {"a": 1} }));
         assert_eq!(long, format!("? {key}\n:\n  a: 1\n"));
     }
 }

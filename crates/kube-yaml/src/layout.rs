@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 
 /// One node of a document.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Node {
+pub struct LayoutNode {
     /// What it is.
-    pub kind: Kind,
+    pub kind: LayoutKind,
     /// First byte; of a literal or folded scalar, of its content.
     pub start: usize,
     /// First byte behind it.
@@ -25,7 +25,7 @@ pub struct Node {
 
 /// What a node is.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Kind {
+pub enum LayoutKind {
     /// A scalar's text and whether it stands without quotes or block indicator.
     Scalar {
         /// After escapes and folding.
@@ -38,20 +38,20 @@ pub enum Kind {
         /// In `[ ]`.
         flow: bool,
         /// In order.
-        items: Vec<Node>,
+        items: Vec<LayoutNode>,
     },
     /// A mapping.
     Mapping {
         /// In `{ }`.
         flow: bool,
         /// In order; keys are scalars and differ.
-        entries: Vec<(Node, Node)>,
+        entries: Vec<(LayoutNode, LayoutNode)>,
     },
 }
 
 /// Why a text cannot be read here.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Refused {
+pub struct LayoutRefusal {
     /// From 1.
     pub line: u32,
     /// For a person.
@@ -60,9 +60,9 @@ pub struct Refused {
 
 /// A text as read.
 #[derive(Debug, Clone)]
-pub struct Layout {
+pub struct TextLayout {
     /// The one document; a null scalar for an empty text.
-    pub root: Node,
+    pub root: LayoutNode,
     /// Lines that hold a comment.
     pub comments: Vec<u32>,
 }
@@ -75,7 +75,7 @@ const DEPTH: usize = 64;
 /// # Errors
 /// It is no YAML, holds more than one document, an anchor, alias, merge key or tag, a key twice, a key that
 /// is no scalar, or nests deeper than 64 levels.
-pub fn read(text: &str) -> Result<Layout, Refused> {
+pub fn parse_layout(text: &str) -> Result<TextLayout, LayoutRefusal> {
     let mut options = Options::default();
     options.strict_indentation = true;
     let mut reader =
@@ -87,24 +87,24 @@ pub fn read(text: &str) -> Result<Layout, Refused> {
             Event::StreamEnd => break,
             Event::StreamStart | Event::DocumentEnd => {}
             Event::DocumentStart(..) if root.is_some() => {
-                return Err(refused(&span, "a second document begins here"));
+                return Err(make_refusal(&span, "a second document begins here"));
             }
             Event::DocumentStart(..) => {}
-            event => root = Some(reader.node(event, span, 0)?),
+            event => root = Some(reader.parse_node(event, span, 0)?),
         }
     }
-    let root = root.unwrap_or(Node {
-        kind: Kind::Scalar { text: String::new(), plain: true },
+    let root = root.unwrap_or(LayoutNode {
+        kind: LayoutKind::Scalar { text: String::new(), plain: true },
         start: 0,
         end: 0,
         line: 1,
         column: 0,
     });
-    Ok(Layout { root, comments: reader.comments })
+    Ok(TextLayout { root, comments: reader.comments })
 }
 
-fn refused(span: &Span, why: impl Into<String>) -> Refused {
-    Refused { line: u32::try_from(span.start.line()).unwrap_or(u32::MAX), why: why.into() }
+fn make_refusal(span: &Span, why: impl Into<String>) -> LayoutRefusal {
+    LayoutRefusal { line: u32::try_from(span.start.line()).unwrap_or(u32::MAX), why: why.into() }
 }
 
 struct Reader<'a> {
@@ -114,87 +114,93 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     /// The next event that is no comment.
-    fn next(&mut self) -> Result<(Event<'a>, Span), Refused> {
+    fn next(&mut self) -> Result<(Event<'a>, Span), LayoutRefusal> {
         loop {
             match self.parser.next_event() {
-                Some(Ok((Event::Comment(..), span))) => self.comments.push(refused(&span, "").line),
+                Some(Ok((Event::Comment(..), span))) => self.comments.push(make_refusal(&span, "").line),
                 Some(Ok(found)) => return Ok(found),
                 Some(Err(error)) => {
                     let line = u32::try_from(error.marker().line()).unwrap_or(u32::MAX);
-                    return Err(Refused { line, why: error.info() });
+                    return Err(LayoutRefusal { line, why: error.info() });
                 }
                 None => return Ok((Event::StreamEnd, Span::default())),
             }
         }
     }
 
-    fn node(&mut self, event: Event<'a>, span: Span, depth: usize) -> Result<Node, Refused> {
+    fn parse_node(
+        &mut self,
+        event: Event<'a>,
+        span: Span,
+        depth: usize,
+    ) -> Result<LayoutNode, LayoutRefusal> {
         if event.anchor_id().is_some() || event.is_alias() {
-            return Err(refused(&span, "it holds an anchor or alias; write the values out"));
+            return Err(make_refusal(&span, "it holds an anchor or alias; write the values out"));
         }
         if event.tag().is_some() {
-            return Err(refused(&span, "it holds a tag (!…); write the value without one"));
+            return Err(make_refusal(&span, "it holds a tag (!…); write the value without one"));
         }
         if depth > DEPTH {
-            return Err(refused(&span, format!("it nests deeper than {DEPTH} levels")));
+            return Err(make_refusal(&span, format!("it nests deeper than {DEPTH} levels")));
         }
         let range = span.byte_range().unwrap_or_default();
-        let mut node = Node {
-            kind: Kind::Scalar { text: String::new(), plain: true },
+        let mut node = LayoutNode {
+            kind: LayoutKind::Scalar { text: String::new(), plain: true },
             start: range.start,
             end: range.end,
-            line: refused(&span, "").line,
+            line: make_refusal(&span, "").line,
             column: span.start.col(),
         };
         match event {
             Event::Scalar(text, style, ..) => {
-                node.kind = Kind::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain };
+                node.kind =
+                    LayoutKind::Scalar { text: text.into_owned(), plain: style == ScalarStyle::Plain };
             }
             Event::SequenceStart(style, ..) => {
-                let mut items: Vec<Node> = Vec::new();
+                let mut items: Vec<LayoutNode> = Vec::new();
                 loop {
                     let (event, span) = self.next()?;
                     if event == Event::SequenceEnd {
-                        node.end = collection_end(style, &span, items.last(), node.end);
+                        node.end = find_collection_end(style, &span, items.last(), node.end);
                         break;
                     }
-                    items.push(self.node(event, span, depth + 1)?);
+                    items.push(self.parse_node(event, span, depth + 1)?);
                 }
-                node.kind = Kind::Sequence { flow: style == StructureStyle::Flow, items };
+                node.kind = LayoutKind::Sequence { flow: style == StructureStyle::Flow, items };
             }
             Event::MappingStart(style, ..) => {
-                let mut entries: Vec<(Node, Node)> = Vec::new();
+                let mut entries: Vec<(LayoutNode, LayoutNode)> = Vec::new();
                 loop {
                     let (event, span) = self.next()?;
                     if event == Event::MappingEnd {
-                        node.end = collection_end(style, &span, entries.last().map(|e| &e.1), node.end);
+                        node.end = find_collection_end(style, &span, entries.last().map(|e| &e.1), node.end);
                         break;
                     }
-                    let key = self.node(event, span, depth + 1)?;
+                    let key = self.parse_node(event, span, depth + 1)?;
                     self.check_key(&key, &entries)?;
                     let (event, span) = self.next()?;
-                    let value = self.node(event, span, depth + 1)?;
+                    let value = self.parse_node(event, span, depth + 1)?;
                     entries.push((key, value));
                 }
-                node.kind = Kind::Mapping { flow: style == StructureStyle::Flow, entries };
+                node.kind = LayoutKind::Mapping { flow: style == StructureStyle::Flow, entries };
             }
-            _ => return Err(refused(&span, "it is no plain YAML structure")),
+            _ => return Err(make_refusal(&span, "it is no plain YAML structure")),
         }
         Ok(node)
     }
 
-    fn check_key(&self, key: &Node, entries: &[(Node, Node)]) -> Result<(), Refused> {
-        let Kind::Scalar { text, plain } = &key.kind else {
-            return Err(Refused { line: key.line, why: "a key must be a scalar".into() });
+    fn check_key(&self, key: &LayoutNode, entries: &[(LayoutNode, LayoutNode)]) -> Result<(), LayoutRefusal> {
+        let LayoutKind::Scalar { text, plain } = &key.kind else {
+            return Err(LayoutRefusal { line: key.line, why: "a key must be a scalar".into() });
         };
         if *plain && text == "<<" {
-            return Err(Refused {
+            return Err(LayoutRefusal {
                 line: key.line,
                 why: "it holds a merge key (<<); write the values out".into(),
             });
         }
         if entries.iter().any(|(k, _)| k.text() == Some(text)) {
-            return Err(Refused {
+            return Err(LayoutRefusal {
                 line: key.line,
                 why: format!("the key {text:?} stands here a second time"),
             });
@@ -204,48 +210,48 @@ impl<'a> Reader<'a> {
 }
 
 /// A flow collection ends with its bracket, a block collection with its last child.
-fn collection_end(style: StructureStyle, end: &Span, last: Option<&Node>, start: usize) -> usize {
+fn find_collection_end(style: StructureStyle, end: &Span, last: Option<&LayoutNode>, start: usize) -> usize {
     match style {
         StructureStyle::Flow => end.byte_range().map_or(start, |r| r.end),
         StructureStyle::Block => last.map_or(start, |n| n.end.max(start)),
     }
 }
 
-impl Node {
+impl LayoutNode {
     /// A scalar's text.
     #[must_use]
     pub fn text(&self) -> Option<&str> {
         match &self.kind {
-            Kind::Scalar { text, .. } => Some(text),
-            Kind::Sequence { .. } | Kind::Mapping { .. } => None,
+            LayoutKind::Scalar { text, .. } => Some(text),
+            LayoutKind::Sequence { .. } | LayoutKind::Mapping { .. } => None,
         }
     }
 
     /// The entries of a mapping; none for anything else.
     #[must_use]
-    pub fn entries(&self) -> &[(Node, Node)] {
+    pub fn entries(&self) -> &[(LayoutNode, LayoutNode)] {
         match &self.kind {
-            Kind::Mapping { entries, .. } => entries,
-            Kind::Scalar { .. } | Kind::Sequence { .. } => &[],
+            LayoutKind::Mapping { entries, .. } => entries,
+            LayoutKind::Scalar { .. } | LayoutKind::Sequence { .. } => &[],
         }
     }
 
     /// The entry of this key.
     #[must_use]
-    pub fn entry(&self, key: &str) -> Option<&(Node, Node)> {
+    pub fn find_entry(&self, key: &str) -> Option<&(LayoutNode, LayoutNode)> {
         self.entries().iter().find(|(k, _)| k.text() == Some(key))
     }
 
     /// The value, as [`node::Node::to_json`] has it.
     #[must_use]
-    pub fn value(&self) -> Value {
+    pub fn to_value(&self) -> Value {
         match &self.kind {
-            Kind::Scalar { text, plain } => scalar_value(text, *plain),
-            Kind::Sequence { items, .. } => Value::Array(items.iter().map(Self::value).collect()),
-            Kind::Mapping { entries, .. } => {
+            LayoutKind::Scalar { text, plain } => parse_scalar(text, *plain),
+            LayoutKind::Sequence { items, .. } => Value::Array(items.iter().map(Self::to_value).collect()),
+            LayoutKind::Mapping { entries, .. } => {
                 let mut map = Map::with_capacity(entries.len());
                 for (key, value) in entries {
-                    map.insert(key.text().unwrap_or_default().to_owned(), value.value());
+                    map.insert(key.text().unwrap_or_default().to_owned(), value.to_value());
                 }
                 Value::Object(map)
             }
@@ -254,7 +260,7 @@ impl Node {
 }
 
 /// One rule for what a scalar means: the reader's.
-fn scalar_value(text: &str, plain: bool) -> Value {
+fn parse_scalar(text: &str, plain: bool) -> Value {
     let style = if plain { Style::Plain } else { Style::Quoted };
     let scalar = node::Value::Scalar(node::Scalar { text: text.to_owned(), style });
     node::Node { value: scalar, at: Position { line: 1, column: 1 } }.to_json()
@@ -268,22 +274,22 @@ mod tests {
     #[test]
     fn ranges_are_bytes() {
         let text = "\u{feff}# é\na: \"é\" # c\nb:\n  c: |\n    x\n    y\n  d: [1, {e: 2}]\nf: x\n";
-        let layout = read(text).unwrap();
-        let of = |n: &Node| text[n.start..n.end].to_owned();
-        assert_eq!(of(&layout.root.entry("a").unwrap().1), "\"é\"");
-        let b = &layout.root.entry("b").unwrap().1;
+        let layout = parse_layout(text).unwrap();
+        let of = |n: &LayoutNode| text[n.start..n.end].to_owned();
+        assert_eq!(of(&layout.root.find_entry("a").unwrap().1), "\"é\"");
+        let b = &layout.root.find_entry("b").unwrap().1;
         assert_eq!((b.line, b.column), (4, 2));
-        assert_eq!(of(&b.entry("c").unwrap().1).trim_end(), "x\n    y", "behind the indicator");
-        assert_eq!(of(&b.entry("d").unwrap().1), "[1, {e: 2}]");
+        assert_eq!(of(&b.find_entry("c").unwrap().1).trim_end(), "x\n    y", "behind the indicator");
+        assert_eq!(of(&b.find_entry("d").unwrap().1), "[1, {e: 2}]");
         assert!(of(b).starts_with("c:") && of(b).ends_with("{e: 2}]"));
-        assert_eq!(of(&layout.root.entry("f").unwrap().1), "x");
+        assert_eq!(of(&layout.root.find_entry("f").unwrap().1), "x");
         assert_eq!(layout.comments, [1, 2]);
     }
 
     #[test]
     fn values_are_exact() {
         let text = "a: 1.10\nb: 012\nc: no\nd: ~\ne: 7\nf: -0\ng: '7'\nh:\ni: true\nj: 0x1\nk: +1\nl: 18446744073709551615\nm: 99999999999999999999\n";
-        let value = read(text).unwrap().root.value();
+        let value = parse_layout(text).unwrap().root.to_value();
         assert_eq!(
             value,
             serde_json::json!({"a": "1.10", "b": "012", "c": "no", "d": null, "e": 7, "f": "-0", "g": "7", "h": null,
@@ -303,10 +309,10 @@ mod tests {
             ("a: 1\n? [x]\n: 2\n", 2),
             ("a: [1\nb: 2\n", 2),
         ] {
-            let refused = read(text).unwrap_err();
+            let refused = parse_layout(text).unwrap_err();
             assert_eq!(refused.line, line, "{text:?}: {}", refused.why);
         }
-        assert!(read(&"[".repeat(80)).is_err());
-        assert_eq!(read("").unwrap().root.value(), Value::Null);
+        assert!(parse_layout(&"[".repeat(80)).is_err());
+        assert_eq!(parse_layout("").unwrap().root.to_value(), Value::Null);
     }
 }

@@ -62,13 +62,13 @@ impl Node {
 
     /// The value at the end of a way of keys.
     #[must_use]
-    pub fn find(&self, keys: &[&str]) -> Option<&Node> {
+    pub fn find_value(&self, keys: &[&str]) -> Option<&Node> {
         keys.iter().try_fold(self, |node, key| node.get(key))
     }
 
     /// The characters of a scalar that is not null; exactly those, whatever type they may look like.
     #[must_use]
-    pub fn text(&self) -> Option<&str> {
+    pub fn as_text(&self) -> Option<&str> {
         match &self.value {
             Value::Scalar(s) if !self.is_null() => Some(&s.text),
             Value::Scalar(_) | Value::Sequence(_) | Value::Mapping(_) => None,
@@ -106,7 +106,7 @@ impl Node {
 
     /// What this is, for a message: `a mapping`, `the text "yes"`.
     #[must_use]
-    pub fn describe(&self) -> String {
+    pub fn describe_kind(&self) -> String {
         match &self.value {
             Value::Mapping(_) => "a mapping".into(),
             Value::Sequence(_) => "a list".into(),
@@ -135,7 +135,7 @@ impl Node {
             }
             Value::Sequence(items) => serde_json::Value::Array(items.iter().map(Node::to_json).collect()),
             Value::Scalar(_) if self.is_null() => serde_json::Value::Null,
-            Value::Scalar(s) if s.style == Style::Plain => match (s.text.as_str(), integer(&s.text)) {
+            Value::Scalar(s) if s.style == Style::Plain => match (s.text.as_str(), parse_integer(&s.text)) {
                 ("true", _) => true.into(),
                 ("false", _) => false.into(),
                 (_, Some(number)) => match (i64::try_from(number), u64::try_from(number)) {
@@ -152,7 +152,7 @@ impl Node {
 
 /// A decimal integer in canonical form: no `+`, no leading zero, no `_`, no base.
 #[must_use]
-pub fn integer(text: &str) -> Option<i128> {
+pub fn parse_integer(text: &str) -> Option<i128> {
     let digits = text.strip_prefix('-').unwrap_or(text);
     let canonical = !digits.is_empty()
         && digits.bytes().all(|b| b.is_ascii_digit())
@@ -162,7 +162,7 @@ pub fn integer(text: &str) -> Option<i128> {
 
 /// One step of a field path.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Step {
+enum FieldStep {
     Key(String),
     Index(usize),
 }
@@ -171,13 +171,13 @@ enum Step {
 /// the path goes on below what is written, the deepest value on its way. `None` for a text that is no path
 /// or none of it is there.
 #[must_use]
-pub fn locate(node: &Node, path: &str) -> Option<Position> {
+pub fn locate_field(node: &Node, path: &str) -> Option<Position> {
     let mut here = node;
     let mut found = None;
-    for step in steps(path)? {
+    for step in parse_steps(path)? {
         let next = match &step {
-            Step::Key(key) => here.get(key),
-            Step::Index(index) => here.items().get(*index),
+            FieldStep::Key(key) => here.get(key),
+            FieldStep::Index(index) => here.items().get(*index),
         };
         match next {
             Some(next) => {
@@ -190,17 +190,17 @@ pub fn locate(node: &Node, path: &str) -> Option<Position> {
     found
 }
 
-fn steps(path: &str) -> Option<Vec<Step>> {
+fn parse_steps(path: &str) -> Option<Vec<FieldStep>> {
     let mut steps = Vec::new();
     let mut rest = path;
     while !rest.is_empty() {
         if let Some(quoted) = rest.strip_prefix("[\"") {
             let end = quoted.find("\"]")?;
-            steps.push(Step::Key(quoted[..end].to_owned()));
+            steps.push(FieldStep::Key(quoted[..end].to_owned()));
             rest = &quoted[end + 2..];
         } else if let Some(index) = rest.strip_prefix('[') {
             let end = index.find(']')?;
-            steps.push(Step::Index(index[..end].parse().ok()?));
+            steps.push(FieldStep::Index(index[..end].parse().ok()?));
             rest = &index[end + 1..];
         } else {
             rest = rest.strip_prefix('.').unwrap_or(rest);
@@ -208,7 +208,7 @@ fn steps(path: &str) -> Option<Vec<Step>> {
             if end == 0 {
                 return None;
             }
-            steps.push(Step::Key(rest[..end].to_owned()));
+            steps.push(FieldStep::Key(rest[..end].to_owned()));
             rest = &rest[end..];
         }
     }

@@ -33,20 +33,20 @@ pub struct Document {
 ///
 /// # Errors
 /// It is not UTF-8, or holds a control character that YAML forbids.
-pub fn text(bytes: &[u8]) -> Result<&str, Error> {
+pub fn decode_text(bytes: &[u8]) -> Result<&str, Error> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
-        let at = position(&bytes[..e.valid_up_to()]);
+        let at = find_position(&bytes[..e.valid_up_to()]);
         let error = Error::new("not-utf8", at, "is not UTF-8");
         match bytes {
-            [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => error.hint("it looks like UTF-16; save it as UTF-8"),
-            _ => error.hint("save it as UTF-8"),
+            [0xFF, 0xFE, ..] | [0xFE, 0xFF, ..] => error.with_hint("it looks like UTF-16; save it as UTF-8"),
+            _ => error.with_hint("save it as UTF-8"),
         }
     })?;
     let control = |b: &u8| *b < 0x20 && !matches!(b, b'\t' | b'\n' | b'\r');
     match bytes.iter().position(control) {
         Some(place) => Err(Error::new(
             "control-character",
-            position(&bytes[..place]),
+            find_position(&bytes[..place]),
             format!("holds the control character U+{:04X}, which YAML forbids", bytes[place]),
         )),
         None => Ok(text),
@@ -54,32 +54,32 @@ pub fn text(bytes: &[u8]) -> Result<&str, Error> {
 }
 
 /// Where the text after `before` begins.
-fn position(before: &[u8]) -> Position {
+fn find_position(before: &[u8]) -> Position {
     let line = before.iter().filter(|b| **b == b'\n').count() + 1;
     let start = before.iter().rposition(|b| *b == b'\n').map_or(0, |n| n + 1);
     let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
-    Position { line: count(line), column: count(column) }
+    Position { line: clamp_count(line), column: clamp_count(column) }
 }
 
-fn count(n: usize) -> u32 {
+fn clamp_count(n: usize) -> u32 {
     u32::try_from(n).unwrap_or(u32::MAX)
 }
 
-fn at(mark: &Marker) -> Position {
-    Position { line: count(mark.line()), column: count(mark.col() + 1) }
+fn make_position(mark: &Marker) -> Position {
+    Position { line: clamp_count(mark.line()), column: clamp_count(mark.col() + 1) }
 }
 
 /// Every document of a text that is not empty.
 #[must_use]
-pub fn documents(text: &str) -> Vec<Document> {
-    match plain::documents(text) {
-        Some(found) => with_ends(text, found.into_iter().map(Document::from).collect()),
-        None => with_ends(text, scanned(text)),
+pub fn parse_documents(text: &str) -> Vec<Document> {
+    match plain::parse_documents(text) {
+        Some(found) => set_ends(text, found.into_iter().map(Document::from).collect()),
+        None => set_ends(text, scan_documents(text)),
     }
 }
 
 /// Each document ends where the next begins.
-fn with_ends(text: &str, mut documents: Vec<Document>) -> Vec<Document> {
+fn set_ends(text: &str, mut documents: Vec<Document>) -> Vec<Document> {
     let mut end = text.len();
     for document in documents.iter_mut().rev() {
         document.range.end = end;
@@ -96,7 +96,7 @@ impl From<plain::Plain> for Document {
 }
 
 /// Reads a text with the full scanner.
-pub(crate) fn scanned(text: &str) -> Vec<Document> {
+pub(crate) fn scan_documents(text: &str) -> Vec<Document> {
     let mut options = granit_parser::Options::default();
     options.set_emit_comments(false);
     options.flow_nesting_limit = DEPTH;
@@ -120,10 +120,10 @@ pub(crate) fn scanned(text: &str) -> Vec<Document> {
                 add(&mut tree, start, index);
                 index += 1;
             }
-            Ok((event, span)) => tree.take(event, at(&span.start)),
+            Ok((event, span)) => tree.take_event(event, make_position(&span.start)),
             Err(error) => {
                 if !tree.broken {
-                    tree.fail(syntax(&error));
+                    tree.fail_with(make_syntax_error(&error));
                 }
                 add(&mut tree, start, index);
                 index += 1;
@@ -141,31 +141,32 @@ pub(crate) fn scanned(text: &str) -> Vec<Document> {
 ///
 /// # Errors
 /// There is none, there are several, or it has an error.
-pub fn one(text: &str) -> Result<Node, Error> {
-    let mut documents = documents(text).into_iter();
+pub fn parse_one(text: &str) -> Result<Node, Error> {
+    let mut documents = parse_documents(text).into_iter();
     let start = Position { line: 1, column: 1 };
     let mut first = documents.next().ok_or_else(|| Error::new("empty", start, "holds nothing"))?;
     if !first.errors.is_empty() {
         return Err(first.errors.swap_remove(0));
     }
     if let Some(second) = documents.next() {
-        let place = position(&text.as_bytes()[..second.range.start]);
+        let place = find_position(&text.as_bytes()[..second.range.start]);
         return Err(Error::new("second-document", place, "a second document begins; one is wanted"));
     }
     first.node.ok_or_else(|| Error::new("empty", start, "holds nothing"))
 }
 
 /// What the scanner says, in the words of people who write YAML.
-fn syntax(error: &ScanError) -> Error {
-    let place = at(error.marker());
+fn make_syntax_error(error: &ScanError) -> Error {
+    let place = make_position(error.marker());
     match error.kind() {
         ErrorKind::TabNotAllowed
         | ErrorKind::TabInBlockIndentation
         | ErrorKind::TabInIndentation
         | ErrorKind::TabAtBlockScalarStart => {
-            Error::new("syntax", place, "a tab stands where YAML wants spaces").hint("indent with spaces")
+            Error::new("syntax", place, "a tab stands where YAML wants spaces")
+                .with_hint("indent with spaces")
         }
-        ErrorKind::RecursionLimitExceeded => too_deep(place),
+        ErrorKind::RecursionLimitExceeded => make_too_deep(place),
         ErrorKind::UnknownAnchor => {
             Error::new("alias", place, "an alias names no anchor that stands before it")
         }
@@ -174,7 +175,7 @@ fn syntax(error: &ScanError) -> Error {
 }
 
 /// The error of nesting beyond [`DEPTH`].
-pub(crate) fn too_deep(place: Position) -> Error {
+pub(crate) fn make_too_deep(place: Position) -> Error {
     Error::new("too-deep", place, format!("is nested more than {DEPTH} levels deep"))
 }
 
@@ -186,15 +187,15 @@ mod tests {
     use proptest::prelude::*;
 
     fn tree(text: &str) -> Node {
-        one(text).unwrap_or_else(|e| panic!("{e}"))
+        parse_one(text).unwrap_or_else(|e| panic!("{e}"))
     }
 
     fn error(text: &str) -> String {
-        one(text).map(|n| format!("{n:?}")).unwrap_err().to_string()
+        parse_one(text).map(|n| format!("{n:?}")).unwrap_err().to_string()
     }
 
     fn values(text: &str) -> Vec<String> {
-        tree(text).pairs().iter().map(|p| p.value.text().unwrap_or("-").to_owned()).collect()
+        tree(text).pairs().iter().map(|p| p.value.as_text().unwrap_or("-").to_owned()).collect()
     }
 
     #[test]
@@ -215,9 +216,9 @@ mod tests {
         assert_eq!(error(&format!("{many}k7: 2\n")), "101:1: the key \"k7\" is written twice");
         assert_eq!(error(&format!("{many}k77: 2\n")), "101:1: the key \"k77\" is written twice");
         // The rest of the tree is there, so that the object is known.
-        let documents = documents("a: 1\na: 2\nb: 3\n");
+        let documents = parse_documents("a: 1\na: 2\nb: 3\n");
         assert!(documents[0].complete);
-        assert_eq!(documents[0].node.as_ref().unwrap().get("b").unwrap().text(), Some("3"));
+        assert_eq!(documents[0].node.as_ref().unwrap().get("b").unwrap().as_text(), Some("3"));
     }
 
     #[test]
@@ -229,10 +230,13 @@ mod tests {
             .unwrap()
             .pairs()
             .iter()
-            .map(|p| (p.key.as_str(), p.value.text().unwrap()))
+            .map(|p| (p.key.as_str(), p.value.as_text().unwrap()))
             .collect();
         assert_eq!(keys, [("y", "0"), ("x", "1"), ("z", "4")], "its own wins, then the first");
-        assert_eq!(tree(&format!("{text}o: {{<<: *b}}")).find(&["o", "x"]).unwrap().text(), Some("1"));
+        assert_eq!(
+            tree(&format!("{text}o: {{<<: *b}}")).find_value(&["o", "x"]).unwrap().as_text(),
+            Some("1")
+        );
         for wrong in ["o: {<<: 1}", "o: {<<: [1]}", "o:\n  <<:\n", "o: {<<: null}"] {
             assert!(error(wrong).contains("the merge key << takes"), "{wrong}");
         }
@@ -253,14 +257,14 @@ mod tests {
         assert!(error(&long).contains("16 MB"));
         assert!(error("a: &a [*a]").contains("inside the value"));
         assert!(error("a: *b").contains("names no anchor"));
-        assert_eq!(tree("a: &x no\nb: *x").get("b").unwrap().text(), Some("no"));
+        assert_eq!(tree("a: &x no\nb: *x").get("b").unwrap().as_text(), Some("no"));
     }
 
     #[test]
     fn nesting_is_bounded() {
         for (open, close) in [("[", "]"), ("{a: ", "}")] {
             let deep = |n: usize| format!("{}1{}", open.repeat(n), close.repeat(n));
-            assert!(one(&deep(DEPTH)).is_ok());
+            assert!(parse_one(&deep(DEPTH)).is_ok());
             assert!(error(&deep(DEPTH + 1)).contains("100 levels"));
             assert!(error(&open.repeat(20_000)).contains("100 levels"));
         }
@@ -279,46 +283,50 @@ mod tests {
     #[test]
     fn documents_stand_for_themselves() {
         let text = "\u{feff}---\r\n# nothing\r\n---\r\na: 1\r\n---\r\n---\r\nb: 2\r\n...\r\n---\r\n";
-        let found = documents(text);
+        let found = parse_documents(text);
         assert_eq!(found.len(), 2);
         assert!(found.iter().all(|d| d.errors.is_empty()));
         assert_eq!(found[0].node.as_ref().unwrap().at, Position { line: 4, column: 1 });
         assert_eq!(found[1].index, 3);
-        assert!(documents("").is_empty() && documents("# a\n").is_empty() && documents("---\n").is_empty());
-        assert!(documents("\u{feff}").is_empty());
+        assert!(
+            parse_documents("").is_empty()
+                && parse_documents("# a\n").is_empty()
+                && parse_documents("---\n").is_empty()
+        );
+        assert!(parse_documents("\u{feff}").is_empty());
         assert_eq!(tree("\u{feff}a: 1").pairs()[0].key, "a");
     }
 
     #[test]
     fn a_broken_document_leaves_the_others() {
         let text = "a: 1\n---\nkind: Order\nmetadata: {name: x}\nb: [1, 2\nc: 3\n---\nd: 4\n";
-        let found = documents(text);
+        let found = parse_documents(text);
         assert_eq!(found.len(), 3);
         assert!(found[0].errors.is_empty() && found[2].errors.is_empty());
         assert!(!found[1].complete);
         assert!(text[found[1].range.clone()].starts_with("---\nkind: Order"));
         assert!(text[found[1].range.clone()].ends_with("c: 3\n"));
         let partial = found[1].node.as_ref().unwrap();
-        assert_eq!(partial.find(&["metadata", "name"]).unwrap().text(), Some("x"));
+        assert_eq!(partial.find_value(&["metadata", "name"]).unwrap().as_text(), Some("x"));
     }
 
     #[test]
     fn tabs_tags_and_bytes() {
         let json = "{\n\t\"a\":1,\n\t\"b\\/\": [\n\t\t\"c\"\n\t]\n}\n";
         assert_eq!(
-            tree(json).get("b/").unwrap().items()[0].text(),
+            tree(json).get("b/").unwrap().items()[0].as_text(),
             Some("c"),
             "JSON may be indented by tabs"
         );
-        let broken = documents("a: 1\na: 2\n? [b\n");
+        let broken = parse_documents("a: 1\na: 2\n? [b\n");
         assert_eq!(broken[0].errors.last().unwrap().code, "syntax", "the error that ends it is the last");
         assert!(error("a:\n\tb: 1\n").contains("tab"), "{}", error("a:\n\tb: 1\n"));
         assert_eq!(tree("!!str 1").value, Value::Scalar(Scalar { text: "1".into(), style: Style::Quoted }));
         assert_eq!(tree("! 1").value, Value::Scalar(Scalar { text: "1".into(), style: Style::Quoted }));
         assert_eq!(tree("!Ref a").value, Value::Scalar(Scalar { text: "a".into(), style: Style::Tagged }));
-        assert_eq!(text(b"a: \xff").unwrap_err().to_string(), "1:4: is not UTF-8");
-        assert_eq!(text(b"a: 1\nb: \0").unwrap_err().at, Position { line: 2, column: 4 });
-        assert!(text(b"\xff\xfea\0").unwrap_err().hint.unwrap().contains("UTF-16"));
+        assert_eq!(decode_text(b"a: \xff").unwrap_err().to_string(), "1:4: is not UTF-8");
+        assert_eq!(decode_text(b"a: 1\nb: \0").unwrap_err().at, Position { line: 2, column: 4 });
+        assert!(decode_text(b"\xff\xfea\0").unwrap_err().hint.unwrap().contains("UTF-16"));
         assert!(error("[a]: 1").contains("no key"));
         assert!(error("a: 1\n---\nb: 2").contains("second document"));
     }
@@ -334,7 +342,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_text_panics(text in "\\PC*|[-:?#&*!|>'\"%@`{}\\[\\],a\\n\\t <~.0]{0,120}") {
-            let found = documents(&text);
+            let found = parse_documents(&text);
             for document in &found {
                 prop_assert!(document.node.is_some() || !document.errors.is_empty());
             }
@@ -342,15 +350,15 @@ mod tests {
 
         #[test]
         fn no_bytes_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
-            if let Ok(text) = text(&bytes) {
-                let _ = documents(text);
+            if let Ok(text) = decode_text(&bytes) {
+                let _ = parse_documents(text);
             }
         }
 
         #[test]
         fn quoted_text_comes_back(words in proptest::collection::vec("\\PC{0,20}", 1..6)) {
             let json = serde_json::to_string(&words).unwrap();
-            let back = tree(&json).items().iter().map(|n| n.text().unwrap().to_owned()).collect::<Vec<_>>();
+            let back = tree(&json).items().iter().map(|n| n.as_text().unwrap().to_owned()).collect::<Vec<_>>();
             prop_assert_eq!(back, words);
         }
     }

@@ -28,7 +28,7 @@ pub struct Plain {
 
 /// A line that says something.
 #[derive(Clone, Copy)]
-struct Line<'t> {
+struct PlainLine<'t> {
     /// From 1.
     number: u32,
     /// Of `text`, in the whole text.
@@ -40,9 +40,9 @@ struct Line<'t> {
 
 /// Every document of `text`, where all of them are of the plain shape.
 #[must_use]
-pub fn documents(text: &str) -> Option<Vec<Plain>> {
+pub fn parse_documents(text: &str) -> Option<Vec<Plain>> {
     let mut found = Vec::new();
-    let mut lines: Vec<Line<'_>> = Vec::new();
+    let mut lines: Vec<PlainLine<'_>> = Vec::new();
     let mut marker = None;
     let mut index = 0;
     let mut next = 0;
@@ -51,7 +51,7 @@ pub fn documents(text: &str) -> Option<Vec<Plain>> {
         next += line.len() + 1;
         if line == "---" {
             if marker.is_some() || !lines.is_empty() {
-                close(&mut lines, marker, index, &mut found)?;
+                close_document(&mut lines, marker, index, &mut found)?;
                 index += 1;
             }
             marker = Some(byte);
@@ -63,30 +63,35 @@ pub fn documents(text: &str) -> Option<Vec<Plain>> {
         }
         // What ends in blanks, or holds what is no letter of a line, is for the full reader.
         if text.ends_with(' ')
-            || !text.chars().all(ordinary)
+            || !text.chars().all(is_ordinary)
             || line.starts_with("...")
             || line.starts_with("---")
         {
             return None;
         }
         let indent = line.len() - text.len();
-        lines.push(Line { number, byte: byte + indent, indent, text });
+        lines.push(PlainLine { number, byte: byte + indent, indent, text });
     }
     if marker.is_some() || !lines.is_empty() {
-        close(&mut lines, marker, index, &mut found)?;
+        close_document(&mut lines, marker, index, &mut found)?;
     }
     Some(found)
 }
 
 /// Characters that every YAML reader takes as one ordinary character of a line.
-fn ordinary(c: char) -> bool {
+fn is_ordinary(c: char) -> bool {
     matches!(c, ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
 }
 
-fn close(lines: &mut Vec<Line<'_>>, marker: Option<usize>, index: u32, found: &mut Vec<Plain>) -> Option<()> {
+fn close_document(
+    lines: &mut Vec<PlainLine<'_>>,
+    marker: Option<usize>,
+    index: u32,
+    found: &mut Vec<Plain>,
+) -> Option<()> {
     let Some(first) = lines.first().copied() else { return Some(()) };
     let mut block = Block { lines, next: 0 };
-    let node = block.block(first.indent, 0)?;
+    let node = block.read_block(first.indent, 0)?;
     // A root that is indented, or lines that are left over, are for the full reader.
     if first.indent != 0 || block.next != block.lines.len() {
         return None;
@@ -97,29 +102,29 @@ fn close(lines: &mut Vec<Line<'_>>, marker: Option<usize>, index: u32, found: &m
 }
 
 struct Block<'b, 't> {
-    lines: &'b mut Vec<Line<'t>>,
+    lines: &'b mut Vec<PlainLine<'t>>,
     next: usize,
 }
 
 impl<'t> Block<'_, 't> {
-    fn peek(&self) -> Option<Line<'t>> {
+    fn peek(&self) -> Option<PlainLine<'t>> {
         self.lines.get(self.next).copied()
     }
 
     /// The mapping or sequence whose lines begin at this column.
-    fn block(&mut self, indent: usize, depth: usize) -> Option<Node> {
+    fn read_block(&mut self, indent: usize, depth: usize) -> Option<Node> {
         if depth > DEPTH {
             return None;
         }
         if self.peek()?.text.starts_with("- ") {
-            self.sequence(indent, depth)
+            self.read_sequence(indent, depth)
         } else {
-            self.mapping(indent, depth)
+            self.read_mapping(indent, depth)
         }
     }
 
-    fn sequence(&mut self, indent: usize, depth: usize) -> Option<Node> {
-        let at = place(self.peek()?);
+    fn read_sequence(&mut self, indent: usize, depth: usize) -> Option<Node> {
+        let at = make_position(self.peek()?);
         let mut items = Vec::new();
         while let Some(line) = self.peek() {
             let Some(rest) = line.text.strip_prefix("- ").filter(|_| line.indent == indent) else {
@@ -128,31 +133,31 @@ impl<'t> Block<'_, 't> {
                 }
                 break;
             };
-            let inner = Line { indent: indent + 2, text: rest, ..line };
+            let inner = PlainLine { indent: indent + 2, text: rest, ..line };
             if rest.starts_with([' ', '-']) {
                 return None;
             }
-            if key(rest).is_some() {
+            if split_key(rest).is_some() {
                 // The item is a mapping whose first key stands behind the dash.
                 self.lines[self.next] = inner;
-                items.push(self.mapping(indent + 2, depth + 1)?);
+                items.push(self.read_mapping(indent + 2, depth + 1)?);
             } else {
                 self.next += 1;
-                items.push(self.scalar(inner, indent)?);
+                items.push(self.read_scalar(inner, indent)?);
             }
         }
         Some(Node { value: Value::Sequence(items), at })
     }
 
-    fn mapping(&mut self, indent: usize, depth: usize) -> Option<Node> {
-        let at = place(self.peek()?);
+    fn read_mapping(&mut self, indent: usize, depth: usize) -> Option<Node> {
+        let at = make_position(self.peek()?);
         let mut pairs: Vec<Pair> = Vec::new();
         while let Some(line) = self.peek() {
             if line.indent < indent {
                 break;
             }
             // Behind an indentless sequence the next key; a dash here ends the mapping of a sequence's item.
-            let (name, rest) = key(line.text).filter(|_| line.indent == indent)?;
+            let (name, rest) = split_key(line.text).filter(|_| line.indent == indent)?;
             if pairs.len() >= KEYS || pairs.iter().any(|p| p.key == name) {
                 return None;
             }
@@ -164,7 +169,7 @@ impl<'t> Block<'_, 't> {
                 if !deeper && !indentless {
                     return None;
                 }
-                let mut node = self.block(below.indent, depth + 1)?;
+                let mut node = self.read_block(below.indent, depth + 1)?;
                 if let (true, Some(first)) = (indentless, node.items().first().map(|item| item.at)) {
                     // The scanner says so: a sequence whose dashes are not indented begins at its first item.
                     node.at = first;
@@ -172,15 +177,15 @@ impl<'t> Block<'_, 't> {
                 node
             } else {
                 let column = indent + (line.text.len() - rest.len());
-                self.scalar(Line { indent: column, text: rest, ..line }, indent)?
+                self.read_scalar(PlainLine { indent: column, text: rest, ..line }, indent)?
             };
-            pairs.push(Pair { key: name.to_owned(), at: place(line), value });
+            pairs.push(Pair { key: name.to_owned(), at: make_position(line), value });
         }
         Some(Node { value: Value::Mapping(pairs), at })
     }
 
     /// A one-line scalar inside a collection at `indent`; a deeper line after it could continue it.
-    fn scalar(&self, line: Line<'_>, indent: usize) -> Option<Node> {
+    fn read_scalar(&self, line: PlainLine<'_>, indent: usize) -> Option<Node> {
         if self.peek().is_some_and(|next| next.indent > indent) {
             return None;
         }
@@ -199,17 +204,17 @@ impl<'t> Block<'_, 't> {
             }
             _ => return None,
         };
-        Some(Node { value, at: place(line) })
+        Some(Node { value, at: make_position(line) })
     }
 }
 
-fn place(line: Line<'_>) -> Position {
+fn make_position(line: PlainLine<'_>) -> Position {
     let column = u32::try_from(line.indent + 1).unwrap_or(u32::MAX);
     Position { line: line.number, column }
 }
 
 /// A bare key and what stands behind its colon.
-fn key(text: &str) -> Option<(&str, &str)> {
+fn split_key(text: &str) -> Option<(&str, &str)> {
     let letter = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'/' | b'-');
     let end = text.bytes().position(|b| !letter(b))?;
     let (name, rest) = text.split_at(end);
@@ -237,15 +242,15 @@ fn is_plain(text: &str) -> bool {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
-    use crate::parse::{Document, scanned};
+    use crate::parse::{Document, scan_documents};
     use proptest::prelude::*;
 
     /// The quick way answers as the full one, or not at all.
     fn agree(text: &str) -> bool {
-        match documents(text) {
+        match parse_documents(text) {
             Some(found) => {
                 let quick: Vec<Document> = found.into_iter().map(Document::from).collect();
-                assert_eq!(quick, scanned(text), "{text:?}");
+                assert_eq!(quick, scan_documents(text), "{text:?}");
                 true
             }
             None => false,
@@ -325,7 +330,7 @@ mod tests {
     proptest! {
         #[test]
         fn the_quick_way_agrees_on_what_we_write(values in proptest::collection::vec(writable(), 1..3)) {
-            let texts: Vec<String> = values.iter().map(crate::emit::document).collect();
+            let texts: Vec<String> = values.iter().map(crate::emit::format_document).collect();
             agree(&texts.join("---\n"));
         }
 

@@ -8,7 +8,7 @@
 /// assert_eq!(distance("AutoDeploy", "autoDeploy"), 0);
 /// ```
 #[must_use]
-pub fn distance(a: &str, b: &str) -> usize {
+pub fn count_edits(a: &str, b: &str) -> usize {
     strsim::osa_distance(&a.to_lowercase(), &b.to_lowercase())
 }
 
@@ -20,8 +20,8 @@ pub fn distance(a: &str, b: &str) -> usize {
 /// assert_eq!(nearest("zzz", &["approvals", "checks"]), None);
 /// ```
 #[must_use]
-pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    let (edits, name) = known.iter().map(|k| (distance(word, k), *k)).min_by_key(|(edits, _)| *edits)?;
+pub fn find_nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    let (edits, name) = known.iter().map(|k| (count_edits(word, k), *k)).min_by_key(|(edits, _)| *edits)?;
     (edits * 2 <= name.chars().count().max(2)).then_some(name)
 }
 
@@ -34,8 +34,8 @@ pub fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
 /// assert_eq!(misspelt("tag", &["oci"]), None);
 /// ```
 #[must_use]
-pub fn misspelt<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
-    let (edits, name) = known.iter().map(|k| (distance(word, k), *k)).min_by_key(|(edits, _)| *edits)?;
+pub fn find_misspelt<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+    let (edits, name) = known.iter().map(|k| (count_edits(word, k), *k)).min_by_key(|(edits, _)| *edits)?;
     let short = word.chars().count().min(name.chars().count()) <= 3;
     (edits <= if short { 1 } else { 2 }).then_some(name)
 }

@@ -2,7 +2,7 @@
 //! expanded, nesting and expansion are bounded.
 
 use crate::node::{Node, Pair, Scalar, Style, Value};
-use crate::parse::{DEPTH, too_deep};
+use crate::parse::{DEPTH, make_too_deep};
 use crate::{Error, Position};
 use granit_parser::{Event, ScalarStyle, Tag};
 use std::collections::{HashMap, HashSet};
@@ -15,24 +15,24 @@ const ALIAS_BUDGET: usize = 16 << 20;
 const MANY_KEYS: usize = 16;
 
 /// A collection whose end has not come yet.
-enum Open {
+enum OpenCollection {
     Sequence { at: Position, anchor: usize, items: Vec<Node> },
-    Mapping { at: Position, anchor: usize, entries: Entries },
+    Mapping { at: Position, anchor: usize, entries: MappingDraft },
 }
 
 /// A mapping in the making.
 #[derive(Default)]
-struct Entries {
+struct MappingDraft {
     pairs: Vec<Pair>,
     /// All keys, once there are many.
     keys: HashSet<String>,
     /// A key that waits for its value.
-    key: Option<Key>,
+    key: Option<EntryKey>,
     /// The value of `<<`, with the key's place.
     merge: Option<(Position, Node)>,
 }
 
-struct Key {
+struct EntryKey {
     text: String,
     at: Position,
     is_merge: bool,
@@ -43,7 +43,7 @@ struct Key {
 pub struct Tree {
     /// The whole of it, once its end has come.
     pub root: Option<Node>,
-    open: Vec<Open>,
+    open: Vec<OpenCollection>,
     anchors: HashMap<usize, Node>,
     /// What is wrong with it.
     pub errors: Vec<Error>,
@@ -54,96 +54,96 @@ pub struct Tree {
 
 impl Tree {
     /// Takes the next event of the document.
-    pub fn take(&mut self, event: Event<'_>, at: Position) {
+    pub fn take_event(&mut self, event: Event<'_>, at: Position) {
         if self.broken {
             return;
         }
         match event {
             Event::Scalar(text, style, anchor, tag) => {
-                let scalar = Scalar { text: text.into_owned(), style: meaning(style, tag.as_deref()) };
-                self.place(Node { value: Value::Scalar(scalar), at }, anchor);
+                let scalar = Scalar { text: text.into_owned(), style: decide_style(style, tag.as_deref()) };
+                self.place_node(Node { value: Value::Scalar(scalar), at }, anchor);
             }
             Event::SequenceStart(_, anchor, _) => {
-                self.push(Open::Sequence { at, anchor, items: Vec::new() }, at);
+                self.push_open(OpenCollection::Sequence { at, anchor, items: Vec::new() }, at);
             }
             Event::MappingStart(_, anchor, _) => {
-                self.push(Open::Mapping { at, anchor, entries: Entries::default() }, at);
+                self.push_open(OpenCollection::Mapping { at, anchor, entries: MappingDraft::default() }, at);
             }
-            Event::SequenceEnd | Event::MappingEnd => self.close(),
-            Event::Alias(id) => self.alias(id, at),
+            Event::SequenceEnd | Event::MappingEnd => self.close_innermost(),
+            Event::Alias(id) => self.expand_alias(id, at),
             // Markers of documents are the caller's; comments, anchors as events and unresolved aliases
             // are not asked for.
             _ => {}
         }
     }
 
-    fn push(&mut self, open: Open, at: Position) {
+    fn push_open(&mut self, open: OpenCollection, at: Position) {
         if self.open.len() >= DEPTH {
-            self.fail(too_deep(at));
+            self.fail_with(make_too_deep(at));
         } else {
             self.open.push(open);
         }
     }
 
     /// Ends the innermost collection.
-    fn close(&mut self) {
+    fn close_innermost(&mut self) {
         match self.open.pop() {
-            Some(Open::Sequence { at, anchor, items }) => {
-                self.place(Node { value: Value::Sequence(items), at }, anchor);
+            Some(OpenCollection::Sequence { at, anchor, items }) => {
+                self.place_node(Node { value: Value::Sequence(items), at }, anchor);
             }
-            Some(Open::Mapping { at, anchor, mut entries }) => {
+            Some(OpenCollection::Mapping { at, anchor, mut entries }) => {
                 if let Some((place, merged)) = entries.merge.take() {
-                    self.merge(&mut entries.pairs, place, merged);
+                    self.merge_pairs(&mut entries.pairs, place, merged);
                 }
-                self.place(Node { value: Value::Mapping(entries.pairs), at }, anchor);
+                self.place_node(Node { value: Value::Mapping(entries.pairs), at }, anchor);
             }
             None => {}
         }
     }
 
     /// Puts a finished value where it belongs.
-    fn place(&mut self, node: Node, anchor: usize) {
+    fn place_node(&mut self, node: Node, anchor: usize) {
         if anchor != 0 {
             // Charged like an alias, so that anchors inside anchors cannot multiply a text either.
-            if !self.spend(&node) {
+            if !self.spend_budget(&node) {
                 return;
             }
             self.anchors.insert(anchor, node.clone());
         }
         match self.open.last_mut() {
             None => self.root = Some(node),
-            Some(Open::Sequence { items, .. }) => items.push(node),
-            Some(Open::Mapping { entries, .. }) => {
-                if let Err(error) = entries.add(node) {
+            Some(OpenCollection::Sequence { items, .. }) => items.push(node),
+            Some(OpenCollection::Mapping { entries, .. }) => {
+                if let Err(error) = entries.add_node(node) {
                     self.errors.push(error);
                 }
             }
         }
     }
 
-    fn alias(&mut self, id: usize, at: Position) {
+    fn expand_alias(&mut self, id: usize, at: Position) {
         let Some(node) = self.anchors.get(&id).cloned() else {
-            return self.fail(Error::new("alias", at, "an alias stands inside the value that it names"));
+            return self.fail_with(Error::new("alias", at, "an alias stands inside the value that it names"));
         };
-        if self.open.len() + height(&node) > DEPTH {
-            return self.fail(too_deep(at));
+        if self.open.len() + measure_height(&node) > DEPTH {
+            return self.fail_with(make_too_deep(at));
         }
-        if self.spend(&node) {
-            self.place(node, 0);
+        if self.spend_budget(&node) {
+            self.place_node(node, 0);
         }
     }
 
-    fn spend(&mut self, node: &Node) -> bool {
-        self.spent = self.spent.saturating_add(weight(node));
+    fn spend_budget(&mut self, node: &Node) -> bool {
+        self.spent = self.spent.saturating_add(measure_weight(node));
         if self.spent > ALIAS_BUDGET {
             let cause = "its anchors and aliases stand for more than 16 MB; it is not expanded";
-            self.fail(Error::new("alias-bomb", node.at, cause));
+            self.fail_with(Error::new("alias-bomb", node.at, cause));
         }
         !self.broken
     }
 
     /// Ends the tree at an error that leaves nothing to go on with.
-    pub fn fail(&mut self, error: Error) {
+    pub fn fail_with(&mut self, error: Error) {
         // What ends a collection early may itself look wrong: the one error that matters stays the last.
         let before = self.errors.len();
         self.break_off();
@@ -154,16 +154,16 @@ impl Tree {
     /// Ends every open collection with what it has.
     fn break_off(&mut self) {
         while !self.open.is_empty() {
-            if let Some(Open::Mapping { entries, .. }) = self.open.last_mut() {
+            if let Some(OpenCollection::Mapping { entries, .. }) = self.open.last_mut() {
                 entries.key = None;
             }
-            self.close();
+            self.close_innermost();
         }
         self.broken = true;
     }
 
     /// Adds what `<<` brings and the mapping does not say itself; of several, the first that says it.
-    fn merge(&mut self, pairs: &mut Vec<Pair>, place: Position, merged: Node) {
+    fn merge_pairs(&mut self, pairs: &mut Vec<Pair>, place: Position, merged: Node) {
         let sources = match merged.value {
             Value::Mapping(pairs) => vec![pairs],
             Value::Sequence(items) if items.iter().all(|i| matches!(i.value, Value::Mapping(_))) => {
@@ -184,16 +184,16 @@ impl Tree {
     }
 }
 
-impl Entries {
+impl MappingDraft {
     /// Takes a key or the value of the key before.
-    fn add(&mut self, node: Node) -> Result<(), Error> {
-        let Some(Key { text, at, is_merge }) = self.key.take() else {
+    fn add_node(&mut self, node: Node) -> Result<(), Error> {
+        let Some(EntryKey { text, at, is_merge }) = self.key.take() else {
             let Value::Scalar(scalar) = node.value else {
-                self.key = Some(Key { text: String::new(), at: node.at, is_merge: false });
+                self.key = Some(EntryKey { text: String::new(), at: node.at, is_merge: false });
                 return Err(Error::new("complex-key", node.at, "a mapping or a list is no key"));
             };
             let is_merge = scalar.style == Style::Plain && scalar.text == "<<";
-            self.key = Some(Key { text: scalar.text, at: node.at, is_merge });
+            self.key = Some(EntryKey { text: scalar.text, at: node.at, is_merge });
             return Ok(());
         };
         let twice = || Error::new("duplicate-key", at, format!("the key {text:?} is written twice"));
@@ -221,7 +221,7 @@ impl Entries {
 }
 
 /// What a scalar's style and tag say about its meaning.
-fn meaning(style: ScalarStyle, tag: Option<&Tag>) -> Style {
+fn decide_style(style: ScalarStyle, tag: Option<&Tag>) -> Style {
     let bare = match style {
         ScalarStyle::Plain => Style::Plain,
         _ => Style::Quoted,
@@ -237,19 +237,19 @@ fn meaning(style: ScalarStyle, tag: Option<&Tag>) -> Style {
 }
 
 /// Roughly the bytes a tree takes.
-fn weight(node: &Node) -> usize {
+fn measure_weight(node: &Node) -> usize {
     64 + match &node.value {
         Value::Scalar(s) => s.text.len(),
-        Value::Sequence(items) => items.iter().map(weight).sum(),
-        Value::Mapping(pairs) => pairs.iter().map(|p| 32 + p.key.len() + weight(&p.value)).sum(),
+        Value::Sequence(items) => items.iter().map(measure_weight).sum(),
+        Value::Mapping(pairs) => pairs.iter().map(|p| 32 + p.key.len() + measure_weight(&p.value)).sum(),
     }
 }
 
 /// Levels of collections in a tree.
-fn height(node: &Node) -> usize {
+fn measure_height(node: &Node) -> usize {
     match &node.value {
         Value::Scalar(_) => 0,
-        Value::Sequence(items) => 1 + items.iter().map(height).max().unwrap_or(0),
-        Value::Mapping(pairs) => 1 + pairs.iter().map(|p| height(&p.value)).max().unwrap_or(0),
+        Value::Sequence(items) => 1 + items.iter().map(measure_height).max().unwrap_or(0),
+        Value::Mapping(pairs) => 1 + pairs.iter().map(|p| measure_height(&p.value)).max().unwrap_or(0),
     }
 }

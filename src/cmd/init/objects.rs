@@ -29,10 +29,14 @@ const KITCHEN: &str = "\
 ///
 /// # Errors
 /// An Order without a namespace, a file that is no usable public key, or a key to sign with that cannot be read.
-pub fn first(common: &Common, args: &Init, outside: &Outside) -> Result<Vec<(String, String)>, Failure> {
+pub fn build_first_files(
+    common: &Common,
+    args: &Init,
+    outside: &Outside,
+) -> Result<Vec<(String, String)>, Failure> {
     let mut files = Vec::new();
     if let Some(order) = &args.order {
-        let order = setup::named(order, common)?;
+        let order = setup::parse_order(order, common)?;
         let object = json!({
             "apiVersion": API_VERSION,
             "kind": "Order",
@@ -40,28 +44,28 @@ pub fn first(common: &Common, args: &Init, outside: &Outside) -> Result<Vec<(Str
             "spec": {"promotion": {"mode": "Automatic"}},
         });
         let path = format!("objects/{}/{}.yaml", order.namespace, order.name);
-        files.push((path, format!("{ORDER}{}", emit::document(&object))));
+        files.push((path, format!("{ORDER}{}", emit::format_document(&object))));
     }
     if !args.trust.is_empty() {
-        let text = emit::document(&kitchen(common, args, outside)?);
+        let text = emit::format_document(&build_kitchen(common, args, outside)?);
         files.push(("objects/kitchen.yaml".to_owned(), format!("{KITCHEN}{text}")));
     }
     Ok(files)
 }
 
-fn kitchen(common: &Common, args: &Init, outside: &Outside) -> Result<Value, Failure> {
+fn build_kitchen(common: &Common, args: &Init, outside: &Outside) -> Result<Value, Failure> {
     let mut keys = Vec::new();
     for path in &args.trust {
         let name = path.file_stem().map_or("key".into(), |stem| stem.to_string_lossy().into_owned());
-        let pem: String = public_keys(path)?.iter().map(pem).collect();
+        let pem: String = read_public_keys(path)?.iter().map(format_pem).collect();
         keys.push(
-            json!({"name": name, "roles": roles(&[Role::Signature, Role::Provenance]), "publicKey": pem}),
+            json!({"name": name, "roles": list_roles(&[Role::Signature, Role::Provenance]), "publicKey": pem}),
         );
     }
     // No settings: they are what is being written.
-    if let Some(signer) = key::signer(common, &Settings::default(), outside)? {
-        let roles = roles(&[Role::Approvals, Role::Records]);
-        keys.push(json!({"name": "expedite", "roles": roles, "publicKey": pem(signer.public_key())}));
+    if let Some(signer) = key::read_signer(common, &Settings::default(), outside)? {
+        let roles = list_roles(&[Role::Approvals, Role::Records]);
+        keys.push(json!({"name": "expedite", "roles": roles, "publicKey": format_pem(signer.public_key())}));
     }
     Ok(json!({
         "apiVersion": API_VERSION,
@@ -71,23 +75,25 @@ fn kitchen(common: &Common, args: &Init, outside: &Outside) -> Result<Value, Fai
     }))
 }
 
-fn roles(all: &[Role]) -> Vec<&'static str> {
+fn list_roles(all: &[Role]) -> Vec<&'static str> {
     all.iter().map(|role| role.as_str()).collect()
 }
 
-fn public_keys(path: &Path) -> Result<Vec<PublicKey>, Failure> {
+fn read_public_keys(path: &Path) -> Result<Vec<PublicKey>, Failure> {
     let wrong = |cause: String| {
-        Failure::input("public-key", cause)
-            .of("--trust")
-            .at(At::file(path.display().to_string()))
-            .hint("it is the public half: cosign.pub of cosign generate-key-pair, or openssl pkey -pubout")
+        Failure::new_input("public-key", cause)
+            .with_object("--trust")
+            .with_place(At::from_file(path.display().to_string()))
+            .with_hint(
+                "it is the public half: cosign.pub of cosign generate-key-pair, or openssl pkey -pubout",
+            )
     };
     let text = fs::read_to_string(path).map_err(|error| wrong(format!("cannot read it: {error}")))?;
     PublicKey::from_pem(&text).map_err(wrong)
 }
 
 /// As PEM, whatever stood around it in its file.
-fn pem(key: &PublicKey) -> String {
+fn format_pem(key: &PublicKey) -> String {
     let text = BASE64_STANDARD.encode(key.spki());
     let mut pem = "-----BEGIN PUBLIC KEY-----\n".to_owned();
     for line in text.as_bytes().chunks(64) {

@@ -1,25 +1,30 @@
 //! Writes index and files of a checkout at some paths.
 
 use super::index;
-use super::turns::{SUBMODULE, Turn, skipped, staged};
+use super::turns::{SUBMODULE, Turn, find_staged, is_skipped};
 use crate::error::Failure;
-use crate::git::failure;
+use crate::git::make_failure;
 use git2::build::CheckoutBuilder;
 use git2::{IndexEntry, IndexEntryExtendedFlag, IndexTime, Oid};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Makes index and files of the paths in `turns` those of commit `to`. The caller holds the checkout.
-pub(super) fn apply(git: &git2::Repository, to: Oid, turns: &BTreeMap<String, Turn>) -> Result<(), Failure> {
-    let taken = index::take(git)?;
-    write(git, to, turns)?;
-    taken.put()
+pub(super) fn apply_turns(
+    git: &git2::Repository,
+    to: Oid,
+    turns: &BTreeMap<String, Turn>,
+) -> Result<(), Failure> {
+    let taken = index::lock_index(git)?;
+    write_turns(git, to, turns)?;
+    taken.put_back()
 }
 
-fn write(git: &git2::Repository, to: Oid, turns: &BTreeMap<String, Turn>) -> Result<(), Failure> {
+fn write_turns(git: &git2::Repository, to: Oid, turns: &BTreeMap<String, Turn>) -> Result<(), Failure> {
     let failed = |e: git2::Error| {
         let doing = "the commit stands, but the checkout could not be brought along";
-        failure("checkout-unwritable", doing, &e).hint("the next run finishes, or: git checkout -- the paths")
+        make_failure("checkout-unwritable", doing, &e)
+            .with_hint("the next run finishes, or: git checkout -- the paths")
     };
     let Some(workdir) = git.workdir() else { return Ok(()) };
     let sparse = git.config().and_then(|c| c.get_bool("core.sparsecheckout")).unwrap_or(false);
@@ -35,17 +40,17 @@ fn write(git: &git2::Repository, to: Oid, turns: &BTreeMap<String, Turn>) -> Res
             index.remove_path(Path::new(path)).map_err(failed)?;
             changed = true;
             if turn.from.is_none_or(|(_, mode)| mode != SUBMODULE) {
-                remove(workdir, path);
+                remove_file(workdir, path);
             }
             continue;
         };
         let known = index.get_path(Path::new(path), 0);
         let out = match &known {
-            Some(entry) => skipped(entry),
-            None => sparse && beside_hidden(&index, path),
+            Some(entry) => is_skipped(entry),
+            None => sparse && is_beside_hidden(&index, path),
         };
         if out || mode == SUBMODULE {
-            index.add(&entry(path, id, mode, out)).map_err(failed)?;
+            index.add(&make_entry(path, id, mode, out)).map_err(failed)?;
             changed = true;
         } else {
             builder.path(path.as_str());
@@ -64,8 +69,8 @@ fn write(git: &git2::Repository, to: Oid, turns: &BTreeMap<String, Turn>) -> Res
     let mut left = false;
     for path in writes {
         let to = turns.get(path).and_then(|turn| turn.to);
-        if let Some((id, mode)) = to.filter(|_| staged(&index, path) != to) {
-            index.add(&entry(path, id, mode, false)).map_err(failed)?;
+        if let Some((id, mode)) = to.filter(|_| find_staged(&index, path) != to) {
+            index.add(&make_entry(path, id, mode, false)).map_err(failed)?;
             left = true;
         }
     }
@@ -73,7 +78,7 @@ fn write(git: &git2::Repository, to: Oid, turns: &BTreeMap<String, Turn>) -> Res
 }
 
 /// An index entry without a file.
-fn entry(path: &str, id: Oid, mode: i32, out: bool) -> IndexEntry {
+fn make_entry(path: &str, id: Oid, mode: i32, out: bool) -> IndexEntry {
     let flags_extended = if out { IndexEntryExtendedFlag::SKIP_WORKTREE.bits() } else { 0 };
     IndexEntry {
         ctime: IndexTime::new(0, 0),
@@ -92,7 +97,7 @@ fn entry(path: &str, id: Oid, mode: i32, out: bool) -> IndexEntry {
 }
 
 /// Removes a file and the folders that are empty then, as git does.
-fn remove(workdir: &Path, path: &str) {
+fn remove_file(workdir: &Path, path: &str) {
     let _ = std::fs::remove_file(workdir.join(path));
     let mut folder = Path::new(path).parent();
     while let Some(at) = folder.filter(|f| !f.as_os_str().is_empty()) {
@@ -106,7 +111,7 @@ fn remove(workdir: &Path, path: &str) {
 
 /// Whether a new file at `path` belongs outside the work tree: it does where everything in the nearest
 /// folder that has files is kept out.
-fn beside_hidden(index: &git2::Index, path: &str) -> bool {
+fn is_beside_hidden(index: &git2::Index, path: &str) -> bool {
     let mut folder = path;
     while let Some((parent, _)) = folder.rsplit_once('/') {
         folder = parent;
@@ -114,7 +119,7 @@ fn beside_hidden(index: &git2::Index, path: &str) -> bool {
         let Ok(first) = index.find_prefix(Path::new(&prefix)) else { continue };
         return (first..index.len())
             .map_while(|n| index.get(n).filter(|e| e.path.starts_with(prefix.as_bytes())))
-            .all(|e| skipped(&e));
+            .all(|e| is_skipped(&e));
     }
     false
 }

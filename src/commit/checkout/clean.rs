@@ -1,8 +1,8 @@
 //! Whether a checkout may be changed at some paths: nothing of a person's may be lost.
 
-use super::turns::{SUBMODULE, Turn, skipped, staged};
-use crate::error::{Failure, Kind};
-use crate::git::failure;
+use super::turns::{SUBMODULE, Turn, find_staged, is_skipped};
+use crate::error::{Failure, FailureKind};
+use crate::git::make_failure;
 use git2::{RepositoryState, Status, StatusOptions};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,21 +11,21 @@ use std::path::Path;
 const NAMED: usize = 5;
 
 /// Refuses unless index and files are those of the commit, at every path that will change.
-pub(super) fn clean(git: &git2::Repository, turns: &BTreeMap<String, Turn>) -> Result<(), Failure> {
+pub(super) fn check_clean(git: &git2::Repository, turns: &BTreeMap<String, Turn>) -> Result<(), Failure> {
     let unread = |e: git2::Error| {
-        let failed = failure("checkout-unreadable", "cannot read the checkout", &e);
+        let failed = make_failure("checkout-unreadable", "cannot read the checkout", &e);
         if e.message().contains("extension") {
-            return failed.hint("libgit2 cannot read this index; run git sparse-checkout reapply --no-sparse-index, or name the URL");
+            return failed.with_hint("libgit2 cannot read this index; run git sparse-checkout reapply --no-sparse-index, or name the URL");
         }
         failed
     };
     if git.state() != RepositoryState::Clean {
-        return Err(not_clean("a merge, rebase or cherry-pick is under way"));
+        return Err(make_unclean_failure("a merge, rebase or cherry-pick is under way"));
     }
     let mut index = git.index().map_err(unread)?;
     index.read(true).map_err(unread)?;
     if index.has_conflicts() {
-        return Err(not_clean("its index holds conflicts"));
+        return Err(make_unclean_failure("its index holds conflicts"));
     }
     let mut dirty: Vec<&str> = Vec::new();
     let mut options = StatusOptions::new();
@@ -33,7 +33,7 @@ pub(super) fn clean(git: &git2::Repository, turns: &BTreeMap<String, Turn>) -> R
     options.include_ignored(true).recurse_ignored_dirs(true).include_unmodified(false);
     let workdir = git.workdir().unwrap_or(Path::new("."));
     for (path, turn) in turns {
-        if staged(&index, path) != turn.from || blocked(workdir, path, turn) {
+        if find_staged(&index, path) != turn.from || is_blocked(workdir, path, turn) {
             dirty.push(path);
         }
         options.pathspec(path);
@@ -51,7 +51,7 @@ pub(super) fn clean(git: &git2::Repository, turns: &BTreeMap<String, Turn>) -> R
             let Ok(path) = entry.path() else { continue };
             let Some((path, turn)) = turns.get_key_value(path) else { continue };
             let submodule = turn.from.is_some_and(|(_, mode)| mode == SUBMODULE);
-            if !submodule && !hidden(&index, path) {
+            if !submodule && !is_hidden(&index, path) {
                 dirty.push(path);
             }
         }
@@ -61,17 +61,17 @@ pub(super) fn clean(git: &git2::Repository, turns: &BTreeMap<String, Turn>) -> R
     }
     let more = if dirty.len() > NAMED { format!(" and {} more", dirty.len() - NAMED) } else { String::new() };
     dirty.truncate(NAMED);
-    Err(not_clean(&format!("{}{more} changed and not committed", dirty.join(", "))))
+    Err(make_unclean_failure(&format!("{}{more} changed and not committed", dirty.join(", "))))
 }
 
-fn not_clean(why: &str) -> Failure {
-    Failure::new(Kind::Repository, "checkout-not-clean", format!("the checkout is not clean: {why}"))
-        .hint("commit, stash or remove that, then run again; nothing was changed")
+fn make_unclean_failure(why: &str) -> Failure {
+    Failure::new(FailureKind::Repository, "checkout-not-clean", format!("the checkout is not clean: {why}"))
+        .with_hint("commit, stash or remove that, then run again; nothing was changed")
 }
 
 /// Whether something that git does not report is in the way: a link or file where a folder belongs, a
 /// folder where the file belongs.
-fn blocked(workdir: &Path, path: &str, turn: &Turn) -> bool {
+fn is_blocked(workdir: &Path, path: &str, turn: &Turn) -> bool {
     let mut at = workdir.to_path_buf();
     let mut parts = path.split('/').peekable();
     while let Some(part) = parts.next() {
@@ -87,6 +87,6 @@ fn blocked(workdir: &Path, path: &str, turn: &Turn) -> bool {
 }
 
 /// Whether the path is kept out of the work tree by a sparse checkout.
-fn hidden(index: &git2::Index, path: &str) -> bool {
-    index.get_path(Path::new(path), 0).is_some_and(|e| skipped(&e))
+fn is_hidden(index: &git2::Index, path: &str) -> bool {
+    index.get_path(Path::new(path), 0).is_some_and(|e| is_skipped(&e))
 }

@@ -3,7 +3,7 @@
 //! The lock says whose it is. One that is ours, while nobody holds the checkout, was left by a run that was
 //! killed, and is taken away; git's own locks are never touched.
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -25,16 +25,16 @@ const COPY: &str = "expedite-index";
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The index while it is ours; it is free again when this value goes.
-pub(super) struct Taken<'a> {
+pub(super) struct LockedIndex<'a> {
     git: &'a git2::Repository,
 }
 
 /// Locks the index, and makes `git` work on a copy of it. The caller holds the checkout.
-pub(super) fn take(git: &git2::Repository) -> Result<Taken<'_>, Failure> {
+pub(super) fn lock_index(git: &git2::Repository) -> Result<LockedIndex<'_>, Failure> {
     let folder = git.path();
-    settle(folder);
+    settle_folder(folder);
     let (draft, lock, copy) = (folder.join(DRAFT), folder.join(LOCK), folder.join(COPY));
-    std::fs::write(&draft, OURS).map_err(|e| unwritable(&draft, &e))?;
+    std::fs::write(&draft, OURS).map_err(|e| make_unwritable(&draft, &e))?;
     let until = Instant::now() + PATIENCE;
     loop {
         match std::fs::hard_link(&draft, &lock) {
@@ -44,56 +44,55 @@ pub(super) fn take(git: &git2::Repository) -> Result<Taken<'_>, Failure> {
             }
             Err(e) if e.kind() == ErrorKind::AlreadyExists => {
                 let _ = std::fs::remove_file(&draft);
-                return Err(
-                    unwritable(&lock, &e).hint("another git process holds the index; the next run finishes")
-                );
+                return Err(make_unwritable(&lock, &e)
+                    .with_hint("another git process holds the index; the next run finishes"));
             }
             // A file system without links.
             Err(_) => {
-                std::fs::copy(&draft, &lock).map_err(|e| unwritable(&lock, &e))?;
+                std::fs::copy(&draft, &lock).map_err(|e| make_unwritable(&lock, &e))?;
                 break;
             }
         }
     }
     let _ = std::fs::remove_file(&draft);
-    let taken = Taken { git };
+    let taken = LockedIndex { git };
     let index = folder.join("index");
-    match duplicate(&index, &copy) {
-        Err(e) if e.kind() != ErrorKind::NotFound => return Err(unwritable(&copy, &e)),
+    match duplicate_index(&index, &copy) {
+        Err(e) if e.kind() != ErrorKind::NotFound => return Err(make_unwritable(&copy, &e)),
         Ok(()) | Err(_) => {}
     }
-    taken.work_on(&copy)?;
+    taken.use_index(&copy)?;
     Ok(taken)
 }
 
-impl Taken<'_> {
+impl LockedIndex<'_> {
     /// Puts the changed copy in the index's place.
-    pub fn put(self) -> Result<(), Failure> {
+    pub fn put_back(self) -> Result<(), Failure> {
         let index = self.git.path().join("index");
         match std::fs::rename(self.git.path().join(COPY), &index) {
-            Err(e) if e.kind() != ErrorKind::NotFound => Err(unwritable(&index, &e)),
+            Err(e) if e.kind() != ErrorKind::NotFound => Err(make_unwritable(&index, &e)),
             Ok(()) | Err(_) => Ok(()),
         }
     }
 
-    fn work_on(&self, index: &Path) -> Result<(), Failure> {
+    fn use_index(&self, index: &Path) -> Result<(), Failure> {
         git2::Index::open(index).and_then(|mut index| self.git.set_index(&mut index)).map_err(|e| {
-            crate::git::failure("checkout-unreadable", &format!("cannot read {}", index.display()), &e)
+            crate::git::make_failure("checkout-unreadable", &format!("cannot read {}", index.display()), &e)
         })
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for LockedIndex<'_> {
     fn drop(&mut self) {
         // Nothing more can be done about any of it here; what stays is found by the next run.
-        let _ = self.work_on(&self.git.path().join("index"));
+        let _ = self.use_index(&self.git.path().join("index"));
         let _ = std::fs::remove_file(self.git.path().join(COPY));
         let _ = std::fs::remove_file(self.git.path().join(LOCK));
     }
 }
 
 /// Takes away what a killed run left in the git directory. The caller holds the checkout.
-pub(super) fn settle(folder: &Path) {
+pub(super) fn settle_folder(folder: &Path) {
     let lock = folder.join(LOCK);
     if std::fs::read(&lock).is_ok_and(|text| text == OURS.as_bytes()) {
         let _ = std::fs::remove_file(lock);
@@ -104,15 +103,15 @@ pub(super) fn settle(folder: &Path) {
 }
 
 /// Copies the index with its time: git tells by it which files it must look into.
-fn duplicate(index: &Path, copy: &PathBuf) -> std::io::Result<()> {
+fn duplicate_index(index: &Path, copy: &PathBuf) -> std::io::Result<()> {
     std::fs::copy(index, copy)?;
     let time = std::fs::metadata(index)?.modified()?;
     File::options().write(true).open(copy)?.set_modified(time)
 }
 
-fn unwritable(path: &Path, error: &std::io::Error) -> Failure {
+fn make_unwritable(path: &Path, error: &std::io::Error) -> Failure {
     Failure::new(
-        Kind::Repository,
+        FailureKind::Repository,
         "checkout-unwritable",
         format!(
             "the commit stands, but the checkout could not be brought along: {}: {error}",

@@ -1,7 +1,7 @@
 //! What a checkout has at a path, and what it is to have.
 
 use crate::error::Failure;
-use crate::git::failure;
+use crate::git::make_failure;
 use git2::{IndexEntry, IndexEntryExtendedFlag, Oid};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,22 +10,22 @@ use std::path::Path;
 pub(super) const SUBMODULE: i32 = 0o160_000;
 
 /// A blob and its mode, if there is one.
-pub(super) type Content = Option<(Oid, i32)>;
+pub(super) type StoredBlob = Option<(Oid, i32)>;
 
 /// What one path was and becomes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Turn {
-    pub from: Content,
-    pub to: Content,
+    pub from: StoredBlob,
+    pub to: StoredBlob,
 }
 
 /// Every path that differs between two trees.
-pub(super) fn turns(
+pub(super) fn collect_turns(
     git: &git2::Repository,
     from: Option<Oid>,
     to: Oid,
 ) -> Result<BTreeMap<String, Turn>, Failure> {
-    let unread = |e: git2::Error| failure("repository-unreadable", "cannot compare commits", &e);
+    let unread = |e: git2::Error| make_failure("repository-unreadable", "cannot compare commits", &e);
     let from = from.map(|t| git.find_tree(t)).transpose().map_err(unread)?;
     let to = git.find_tree(to).map_err(unread)?;
     let diff = git.diff_tree_to_tree(from.as_ref(), Some(&to), None).map_err(unread)?;
@@ -44,12 +44,12 @@ pub(super) fn turns(
 }
 
 /// What the index has at `path`.
-pub(super) fn staged(index: &git2::Index, path: &str) -> Content {
+pub(super) fn find_staged(index: &git2::Index, path: &str) -> StoredBlob {
     index.get_path(Path::new(path), 0).map(|e| (e.id, i32::try_from(e.mode).unwrap_or_default()))
 }
 
 /// What the file at `path` would be stored as.
-pub(super) fn on_disk(git: &git2::Repository, path: &str) -> Content {
+pub(super) fn read_from_disk(git: &git2::Repository, path: &str) -> StoredBlob {
     let full = git.workdir()?.join(path);
     let meta = std::fs::symlink_metadata(&full).ok().filter(|m| !m.is_dir())?;
     let blob = if meta.is_symlink() {
@@ -70,14 +70,14 @@ pub(super) fn on_disk(git: &git2::Repository, path: &str) -> Content {
 }
 
 /// Whether the file at `path` is only a beginning of `to`: its writing was cut short.
-pub(super) fn torn(git: &git2::Repository, path: &str, to: Content) -> bool {
+pub(super) fn is_torn(git: &git2::Repository, path: &str, to: StoredBlob) -> bool {
     let Some((id, _)) = to else { return false };
     let file = git.workdir().and_then(|root| std::fs::read(root.join(path)).ok());
     file.is_some_and(|file| git.find_blob(id).is_ok_and(|blob| blob.content().starts_with(&file)))
 }
 
 /// Whether a sparse checkout keeps the entry's file out of the work tree.
-pub(super) fn skipped(entry: &IndexEntry) -> bool {
+pub(super) fn is_skipped(entry: &IndexEntry) -> bool {
     IndexEntryExtendedFlag::from_bits_truncate(entry.flags_extended)
         .contains(IndexEntryExtendedFlag::SKIP_WORKTREE)
 }

@@ -1,7 +1,7 @@
 //! A tar with one possible form: regular files with known names, in order, each under the one header that they
 //! can have. Whatever is not exactly that is refused, with the reason that fits best.
 
-use super::Refused;
+use super::ArchiveRefusal;
 use bytes::{Bytes, BytesMut};
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -20,17 +20,17 @@ pub(super) struct Caps {
 }
 
 /// Writes `files` in their order.
-pub(super) fn write(files: &BTreeMap<String, Bytes>, to: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write_tar(files: &BTreeMap<String, Bytes>, to: &mut dyn Write) -> io::Result<()> {
     for (name, bytes) in files {
-        to.write_all(header(name, bytes.len() as u64)?.as_bytes())?;
+        to.write_all(make_header(name, bytes.len() as u64)?.as_bytes())?;
         to.write_all(bytes)?;
-        to.write_all(&[0; BLOCK][..padding(bytes.len())])?;
+        to.write_all(&[0; BLOCK][..count_padding(bytes.len())])?;
     }
     to.write_all(&[0; 2 * BLOCK])
 }
 
 /// The header of a file: nobody's, of no time.
-fn header(name: &str, size: u64) -> io::Result<Header> {
+fn make_header(name: &str, size: u64) -> io::Result<Header> {
     let mut header = Header::new_ustar();
     header.set_path(name)?;
     header.set_size(size);
@@ -43,28 +43,28 @@ fn header(name: &str, size: u64) -> io::Result<Header> {
     Ok(header)
 }
 
-fn padding(size: usize) -> usize {
+fn count_padding(size: usize) -> usize {
     (BLOCK - size % BLOCK) % BLOCK
 }
 
 /// Reads what [`write`] wrote. Nothing is allocated for a size before its bytes are there.
-pub(super) fn read(
+pub(super) fn read_tar(
     from: &mut dyn Read,
     is_name: &dyn Fn(&str) -> bool,
     caps: &Caps,
-) -> Result<BTreeMap<String, Bytes>, Refused> {
+) -> Result<BTreeMap<String, Bytes>, ArchiveRefusal> {
     let mut files: BTreeMap<String, Bytes> = BTreeMap::new();
     let mut left = caps.whole;
     loop {
-        let block = block(from, files.is_empty())?;
+        let block = read_block(from, files.is_empty())?;
         if block == [0; BLOCK] {
-            end(from)?;
+            check_end(from)?;
             return Ok(files);
         }
         let found = Header::from_byte_slice(&block);
-        let (name, size) = entry(found, files.is_empty())?;
-        let quoted = crate::evidence::envelope::clip(&name);
-        let refuse = |why: String| Err(Refused::Content(format!("{quoted:?} {why}")));
+        let (name, size) = read_entry(found, files.is_empty())?;
+        let quoted = crate::evidence::envelope::clip_text(&name);
+        let refuse = |why: String| Err(ArchiveRefusal::Content(format!("{quoted:?} {why}")));
         match found.entry_type() {
             EntryType::Regular => {}
             EntryType::Link | EntryType::Symlink => {
@@ -92,17 +92,17 @@ pub(super) fn read(
         if files.len() == caps.files {
             return refuse(format!("comes after {} files, and no more are read", caps.files));
         }
-        if found.as_bytes() != header(&name, size)?.as_bytes() {
+        if found.as_bytes() != make_header(&name, size)?.as_bytes() {
             return refuse("does not have the header that it was written with".into());
         }
         left -= size;
-        let bytes = content(from, size, &quoted)?;
+        let bytes = read_content(from, size, &quoted)?;
         files.insert(name, bytes);
     }
 }
 
-fn entry(found: &Header, first: bool) -> Result<(String, u64), Refused> {
-    let wrong = |why: &str| Refused::Content(why.to_owned());
+fn read_entry(found: &Header, first: bool) -> Result<(String, u64), ArchiveRefusal> {
+    let wrong = |why: &str| ArchiveRefusal::Content(why.to_owned());
     let damaged = || match first {
         true => wrong("it is no tar archive"),
         false => wrong("a header in it is damaged"),
@@ -119,20 +119,20 @@ fn entry(found: &Header, first: bool) -> Result<(String, u64), Refused> {
 }
 
 /// The next block; where there is none, the archive was cut off.
-fn block(from: &mut dyn Read, first: bool) -> Result<[u8; BLOCK], Refused> {
+fn read_block(from: &mut dyn Read, first: bool) -> Result<[u8; BLOCK], ArchiveRefusal> {
     let mut block = [0; BLOCK];
-    let read = fill(from, &mut block)?;
+    let read = fill_buffer(from, &mut block)?;
     if first && block.starts_with(&[0x1f, 0x8b]) {
-        return Err(Refused::Content("it is compressed; an evidence bundle is a plain tar".into()));
+        return Err(ArchiveRefusal::Content("it is compressed; an evidence bundle is a plain tar".into()));
     }
     match read {
         BLOCK => Ok(block),
-        _ if first => Err(Refused::Content("it is no tar archive".into())),
-        _ => Err(Refused::Content("it is cut off".into())),
+        _ if first => Err(ArchiveRefusal::Content("it is no tar archive".into())),
+        _ => Err(ArchiveRefusal::Content("it is cut off".into())),
     }
 }
 
-fn fill(from: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
+fn fill_buffer(from: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     let mut filled = 0;
     while filled < buffer.len() {
         match from.read(&mut buffer[filled..]) {
@@ -146,35 +146,35 @@ fn fill(from: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
 }
 
 /// After the first empty block: one more, and nothing.
-fn end(from: &mut dyn Read) -> Result<(), Refused> {
+fn check_end(from: &mut dyn Read) -> Result<(), ArchiveRefusal> {
     let mut rest = Vec::new();
     from.take(2 * BLOCK as u64).read_to_end(&mut rest)?;
     match rest == [0; BLOCK] {
         true => Ok(()),
-        false if rest.len() < BLOCK => Err(Refused::Content("it is cut off".into())),
-        false => Err(Refused::Content("something follows its end".into())),
+        false if rest.len() < BLOCK => Err(ArchiveRefusal::Content("it is cut off".into())),
+        false => Err(ArchiveRefusal::Content("something follows its end".into())),
     }
 }
 
-fn content(from: &mut dyn Read, size: u64, name: &str) -> Result<Bytes, Refused> {
+fn read_content(from: &mut dyn Read, size: u64, name: &str) -> Result<Bytes, ArchiveRefusal> {
     let mut bytes = BytesMut::new();
     let mut piece = [0; 1 << 14];
     let mut left = size;
     while left > 0 {
         let want = usize::try_from(left).unwrap_or(usize::MAX).min(piece.len());
-        match fill(from, &mut piece[..want])? {
+        match fill_buffer(from, &mut piece[..want])? {
             n if n == want => bytes.extend_from_slice(&piece[..n]),
-            _ => return Err(Refused::Content(format!("{name:?} is cut off"))),
+            _ => return Err(ArchiveRefusal::Content(format!("{name:?} is cut off"))),
         }
         left -= want as u64;
     }
     let mut rest = [0; BLOCK];
-    let rest = &mut rest[..padding(bytes.len())];
-    if fill(from, rest)? != rest.len() {
-        return Err(Refused::Content(format!("{name:?} is cut off")));
+    let rest = &mut rest[..count_padding(bytes.len())];
+    if fill_buffer(from, rest)? != rest.len() {
+        return Err(ArchiveRefusal::Content(format!("{name:?} is cut off")));
     }
     if rest.iter().any(|b| *b != 0) {
-        return Err(Refused::Content(format!("something stands between {name:?} and what follows")));
+        return Err(ArchiveRefusal::Content(format!("something stands between {name:?} and what follows")));
     }
     Ok(bytes.freeze())
 }
@@ -193,7 +193,7 @@ mod tests {
 
     fn written() -> Vec<u8> {
         let mut bytes = Vec::new();
-        write(&files(), &mut bytes).unwrap();
+        write_tar(&files(), &mut bytes).unwrap();
         bytes
     }
 
@@ -203,8 +203,8 @@ mod tests {
 
     #[track_caller]
     fn why(bytes: &[u8]) -> String {
-        match read(&mut &bytes[..], &any, &CAPS) {
-            Err(Refused::Content(why)) => why,
+        match read_tar(&mut &bytes[..], &any, &CAPS) {
+            Err(ArchiveRefusal::Content(why)) => why,
             other => panic!("{other:?}"),
         }
     }
@@ -213,7 +213,7 @@ mod tests {
     fn by_hand(entries: &[(&str, EntryType, u64, &[u8])]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (name, kind, size, content) in entries {
-            let mut header = header("x", *size).unwrap();
+            let mut header = make_header("x", *size).unwrap();
             header.as_mut_bytes()[..name.len()].copy_from_slice(name.as_bytes());
             header.set_entry_type(*kind);
             header.set_cksum();
@@ -229,7 +229,7 @@ mod tests {
     fn what_is_written_is_read_and_other_tars_read_it_too() {
         let bytes = written();
         assert_eq!(bytes, written());
-        assert_eq!(read(&mut &bytes[..], &any, &CAPS).unwrap(), files());
+        assert_eq!(read_tar(&mut &bytes[..], &any, &CAPS).unwrap(), files());
         let mut archive = tar::Archive::new(&bytes[..]);
         let names = archive.entries().unwrap().map(|e| e.unwrap().path().unwrap().display().to_string());
         assert_eq!(names.collect::<Vec<_>>(), ["a", "b/c", "d"]);
@@ -286,7 +286,7 @@ mod tests {
         let bytes = by_hand(&[("a", regular, 0, b"")]);
         let named = |name: &str| name != "a";
         assert!(
-            matches!(read(&mut &bytes[..], &named, &CAPS), Err(Refused::Content(w)) if w.contains("no file of"))
+            matches!(read_tar(&mut &bytes[..], &named, &CAPS), Err(ArchiveRefusal::Content(w)) if w.contains("no file of"))
         );
     }
 }

@@ -1,9 +1,9 @@
 //! What is listed for an artifact, and how each entry is fetched.
 
-use crate::evidence::answer::{Answer, Descriptor, Manifest, Place, Reference, Referrers};
-use crate::evidence::artifact::{self, Image};
+use crate::evidence::answer::{Answer, Descriptor, EvidencePlace, Manifest, Reference, Referrers};
+use crate::evidence::artifact::{self, ImageManifest};
 use crate::evidence::envelope::{self, BUNDLE_PREFIX, ENVELOPE};
-use crate::evidence::judge::{self, Content, Hint, Piece};
+use crate::evidence::judge::{self, Hint, Piece, PieceContent};
 use crate::evidence::keys::KeyRing;
 use crate::evidence::registry::Registries;
 use crate::evidence::simple_signing::{CERTIFICATE, PAYLOAD, SIGNATURE};
@@ -20,8 +20,8 @@ const EXPERIMENTAL: &str = "application/vnd.dev.cosign.artifact.sig.v1+json";
 const LAYERS: usize = 64;
 
 /// Something that is listed and not fetched yet.
-pub(super) struct Entry {
-    place: Place,
+pub(super) struct CandidateEntry {
+    place: EvidencePlace,
     hint: Hint,
     what: What,
 }
@@ -48,17 +48,17 @@ enum Form {
     Bare,
 }
 
-impl Entry {
+impl CandidateEntry {
     /// Whether its hints say that it is meant for `claim`.
     pub(super) fn is_likely(&self, claim: &Claim) -> bool {
         match self.hint {
             Hint::Unknown | Hint::Attestation => false,
-            Hint::Signature | Hint::Type(_) => self.hint.may_be(claim),
+            Hint::Signature | Hint::Type(_) => self.hint.can_be(claim),
         }
     }
 
     /// A stable order: the cheaper tags first, then by digest.
-    fn rank(&self) -> (bool, Place, Digest) {
+    fn rank_entry(&self) -> (bool, EvidencePlace, Digest) {
         match &self.what {
             What::Layer { blob, .. } => (false, self.place, blob.digest),
             What::Referrer(d) => (true, self.place, d.digest),
@@ -69,7 +69,7 @@ impl Entry {
 /// All that is listed.
 #[derive(Default)]
 pub(super) struct Candidates {
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<CandidateEntry>,
     /// Pieces that need no fetching to be judged: they are broken as listed.
     pub(super) pieces: Vec<Piece<'static>>,
     /// Tags that could not be read.
@@ -79,36 +79,36 @@ pub(super) struct Candidates {
 }
 
 /// Asks all places at once: referrers always, `.sig` where a signature is asked for, `.att` where a statement is.
-pub(super) async fn list(
+pub(super) async fn list_candidates(
     artifact: &Artifact,
     claims: &BTreeSet<Claim>,
     registries: &Registries,
 ) -> Candidates {
-    let tag = |suffix: &str| Reference::Tag(format!("sha256-{}.{suffix}", artifact.digest.hex()));
+    let tag = |suffix: &str| Reference::Tag(format!("sha256-{}.{suffix}", artifact.digest.format_hex()));
     let (sig, att) = (tag("sig"), tag("att"));
     let by_tag = |wanted: bool, reference| async move {
         match wanted {
-            true => registries.manifest(&artifact.repository, reference).await,
+            true => registries.fetch_manifest(&artifact.repository, reference).await,
             false => Answer::Absent,
         }
     };
     let statements = claims.iter().any(|c| !matches!(c, Claim::Signature | Claim::Artifact));
     let (referrers, sig, att) = futures::join!(
-        registries.referrers(&artifact.repository, &artifact.digest),
+        registries.fetch_referrers(&artifact.repository, &artifact.digest),
         by_tag(claims.contains(&Claim::Signature), &sig),
         by_tag(statements, &att),
     );
-    let entries = referrers.entries.iter().cloned().map(referrer).collect();
+    let entries = referrers.entries.iter().cloned().map(make_referrer).collect();
     let mut all = Candidates { entries, referrers, ..Candidates::default() };
-    all.tagged(Place::SigTag, sig);
-    all.tagged(Place::AttTag, att);
-    all.entries.sort_by_key(Entry::rank);
+    all.add_tagged(EvidencePlace::SigTag, sig);
+    all.add_tagged(EvidencePlace::AttTag, att);
+    all.entries.sort_by_key(CandidateEntry::rank_entry);
     all
 }
 
 /// What the list did not hold because its place was left out of it.
 pub(super) struct LeftOut {
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<CandidateEntry>,
     pub(super) unread: Option<Unread>,
     pub(super) warnings: Vec<String>,
 }
@@ -120,43 +120,51 @@ pub(super) async fn list_left_out(
     registries: &Registries,
 ) -> LeftOut {
     let known: BTreeSet<Digest> = listed.entries.iter().map(|(_, d)| d.digest).collect();
-    let all = registries.referrers_left_out(&artifact.repository, &artifact.digest, listed).await;
+    let all = registries.fetch_left_out_referrers(&artifact.repository, &artifact.digest, listed).await;
     let more = all.entries.into_iter().filter(|(_, d)| !known.contains(&d.digest));
-    let mut entries: Vec<Entry> = more.map(referrer).collect();
-    entries.sort_by_key(Entry::rank);
+    let mut entries: Vec<CandidateEntry> = more.map(make_referrer).collect();
+    entries.sort_by_key(CandidateEntry::rank_entry);
     LeftOut { entries, unread: all.unread, warnings: all.warnings }
 }
 
-fn referrer((place, descriptor): (Place, Descriptor)) -> Entry {
+fn make_referrer((place, descriptor): (EvidencePlace, Descriptor)) -> CandidateEntry {
     let hint = match descriptor.artifact_type.as_deref() {
         Some(EXPERIMENTAL) => Hint::Signature,
-        Some(_) | None => Hint::of(descriptor.annotations.get(PREDICATE_TYPE).map(String::as_str)),
+        Some(_) | None => {
+            Hint::from_predicate_type(descriptor.annotations.get(PREDICATE_TYPE).map(String::as_str))
+        }
     };
-    Entry { place, hint, what: What::Referrer(descriptor) }
+    CandidateEntry { place, hint, what: What::Referrer(descriptor) }
 }
 
 impl Candidates {
-    fn tagged(&mut self, place: Place, answer: Answer<Manifest>) {
+    fn add_tagged(&mut self, place: EvidencePlace, answer: Answer<Manifest>) {
         let manifest = match answer {
             Answer::Absent => return,
             Answer::Unread(unread) => return self.unread.push(unread),
             Answer::Found(manifest) => manifest,
         };
         let (form, hint) = match place {
-            Place::SigTag => (Form::Simple, Hint::Signature),
-            Place::AttTag | Place::Api | Place::FallbackTag | Place::Layout => {
-                (Form::Envelope, Hint::Attestation)
-            }
+            EvidencePlace::SigTag => (Form::Simple, Hint::Signature),
+            EvidencePlace::AttTag
+            | EvidencePlace::Api
+            | EvidencePlace::FallbackTag
+            | EvidencePlace::Layout => (Form::Envelope, Hint::Attestation),
         };
-        let image = match artifact::image(&manifest) {
+        let image = match artifact::parse_image(&manifest) {
             Ok(image) => image,
             Err(why) => {
-                return self.pieces.push(broken(place, manifest.digest, format!("the tag: {why}"), hint));
+                return self.pieces.push(make_broken(
+                    place,
+                    manifest.digest,
+                    format!("the tag: {why}"),
+                    hint,
+                ));
             }
         };
-        let (layers, more) = distinct(image.layers.unwrap_or_default());
+        let (layers, more) = group_distinct(image.layers.unwrap_or_default());
         if more {
-            self.unread.push(too_many_layers(manifest.digest));
+            self.unread.push(refuse_layer_count(manifest.digest));
         }
         for (blob, same) in layers {
             let hint = match blob.annotations.get("predicateType") {
@@ -165,20 +173,20 @@ impl Candidates {
             };
             let mut uses = Vec::new();
             for layer in same {
-                match usage(form, &layer) {
+                match find_usage(form, &layer) {
                     Some(one) => uses.push(one),
-                    None => self.pieces.push(unsigned_layer(place, layer.digest)),
+                    None => self.pieces.push(make_unsigned(place, layer.digest)),
                 }
             }
             if !uses.is_empty() {
-                self.entries.push(Entry { place, hint, what: What::Layer { blob, uses } });
+                self.entries.push(CandidateEntry { place, hint, what: What::Layer { blob, uses } });
             }
         }
     }
 }
 
 /// `None`: a payload layer without its signature annotation.
-fn usage(form: Form, layer: &Descriptor) -> Option<Use> {
+fn find_usage(form: Form, layer: &Descriptor) -> Option<Use> {
     let signature = layer.annotations.get(SIGNATURE).cloned();
     let keyless = layer.annotations.contains_key(CERTIFICATE);
     match form {
@@ -189,15 +197,15 @@ fn usage(form: Form, layer: &Descriptor) -> Option<Use> {
     }
 }
 
-fn unsigned_layer(place: Place, digest: Digest) -> Piece<'static> {
-    broken(place, digest, "the layer has no signature annotation".into(), Hint::Signature)
+fn make_unsigned(place: EvidencePlace, digest: Digest) -> Piece<'static> {
+    make_broken(place, digest, "the layer has no signature annotation".into(), Hint::Signature)
 }
 
-fn broken(place: Place, digest: Digest, why: String, hint: Hint) -> Piece<'static> {
-    Piece { place: place.as_str(), digest, blob: digest, content: Content::Unreadable { why, hint } }
+fn make_broken(place: EvidencePlace, digest: Digest, why: String, hint: Hint) -> Piece<'static> {
+    Piece { place: place.as_str(), digest, blob: digest, content: PieceContent::Unreadable { why, hint } }
 }
 
-fn too_many_layers(manifest: Digest) -> Unread {
+fn refuse_layer_count(manifest: Digest) -> Unread {
     Unread {
         reason: Verified::RegistryError,
         request: manifest.to_string(),
@@ -207,7 +215,7 @@ fn too_many_layers(manifest: Digest) -> Unread {
     }
 }
 
-fn too_large(place: Place, named: Digest, why: String) -> Unread {
+fn refuse_size(place: EvidencePlace, named: Digest, why: String) -> Unread {
     Unread {
         reason: Verified::RegistryError,
         request: format!("{named} ({})", place.as_str()),
@@ -218,7 +226,7 @@ fn too_large(place: Place, named: Digest, why: String) -> Unread {
 }
 
 /// Layers grouped by digest, and whether there were more different ones than are read.
-fn distinct(layers: Vec<Descriptor>) -> (Vec<(Descriptor, Vec<Descriptor>)>, bool) {
+fn group_distinct(layers: Vec<Descriptor>) -> (Vec<(Descriptor, Vec<Descriptor>)>, bool) {
     let mut groups: BTreeMap<Digest, (Descriptor, Vec<Descriptor>)> = BTreeMap::new();
     let mut more = false;
     for layer in layers {
@@ -245,30 +253,36 @@ pub(super) struct Fetch<'a, 'r> {
 
 /// What fetching one entry gave.
 #[derive(Default)]
-pub(super) struct Read<'r> {
+pub(super) struct FetchedEntry<'r> {
     pub(super) pieces: Vec<Piece<'r>>,
     pub(super) unread: Vec<Unread>,
     pub(super) warnings: Vec<String>,
 }
 
 impl<'r> Fetch<'_, 'r> {
-    pub(super) async fn read(&self, entry: Entry) -> Read<'r> {
-        let mut read = Read::default();
+    pub(super) async fn read_entry(&self, entry: CandidateEntry) -> FetchedEntry<'r> {
+        let mut read = FetchedEntry::default();
         match entry.what {
             What::Layer { blob, uses } => {
                 let named = blob.digest;
-                self.layer(entry.place, named, &blob, &uses, &entry.hint, &mut read).await;
+                self.read_layer(entry.place, named, &blob, &uses, &entry.hint, &mut read).await;
             }
             What::Referrer(descriptor) => {
-                self.referrer(entry.place, &descriptor, entry.hint, &mut read).await
+                self.read_referrer(entry.place, &descriptor, entry.hint, &mut read).await
             }
         }
         read
     }
 
-    async fn referrer(&self, place: Place, descriptor: &Descriptor, hint: Hint, read: &mut Read<'r>) {
+    async fn read_referrer(
+        &self,
+        place: EvidencePlace,
+        descriptor: &Descriptor,
+        hint: Hint,
+        read: &mut FetchedEntry<'r>,
+    ) {
         let reference = Reference::Digest(descriptor.digest);
-        let manifest = match self.registries.manifest(&self.artifact.repository, &reference).await {
+        let manifest = match self.registries.fetch_manifest(&self.artifact.repository, &reference).await {
             Answer::Found(manifest) => manifest,
             Answer::Absent => {
                 read.warnings.push(format!(
@@ -283,28 +297,28 @@ impl<'r> Fetch<'_, 'r> {
         if hint == Hint::Unknown && !artifact::is_image(&manifest) {
             return; // An index, or something newer than we are: it holds no layer of ours.
         }
-        let image = match artifact::image(&manifest) {
+        let image = match artifact::parse_image(&manifest) {
             Ok(image) => image,
-            Err(why) => return read.pieces.push(broken(place, manifest.digest, why, hint)),
+            Err(why) => return read.pieces.push(make_broken(place, manifest.digest, why, hint)),
         };
         let annotations = image.annotations.clone().unwrap_or_default();
         let hint = match annotations.get(PREDICATE_TYPE) {
-            Some(kind) => Hint::of(Some(kind)),
+            Some(kind) => Hint::from_predicate_type(Some(kind)),
             None => hint,
         };
         let is_bundle = |d: &Descriptor| d.media_type.starts_with(BUNDLE_PREFIX);
         let bundles = image.layers.iter().flatten().filter(|d| is_bundle(d)).count();
         if bundles > 1 {
             let why = format!("its manifest has {bundles} bundle layers where one is read");
-            return read.pieces.push(broken(place, manifest.digest, why, hint));
+            return read.pieces.push(make_broken(place, manifest.digest, why, hint));
         }
-        if bundles == 0 && says_bundle(&image) {
+        if bundles == 0 && has_bundle_type(&image) {
             let why = "its manifest says that it is a bundle and has none".to_owned();
-            read.pieces.push(broken(place, manifest.digest, why, hint.clone()));
+            read.pieces.push(make_broken(place, manifest.digest, why, hint.clone()));
         }
-        let (layers, more) = distinct(image.layers.unwrap_or_default());
+        let (layers, more) = group_distinct(image.layers.unwrap_or_default());
         if more {
-            read.unread.push(too_many_layers(manifest.digest));
+            read.unread.push(refuse_layer_count(manifest.digest));
         }
         for (blob, same) in layers {
             let form = match blob.media_type.as_str() {
@@ -314,37 +328,37 @@ impl<'r> Fetch<'_, 'r> {
                 envelope::IN_TOTO => Form::Bare,
                 _ => continue,
             };
-            let uses: Vec<Use> = same.iter().filter_map(|l| usage(form, l)).collect();
+            let uses: Vec<Use> = same.iter().filter_map(|l| find_usage(form, l)).collect();
             if uses.len() < same.len() {
-                read.pieces.push(unsigned_layer(place, blob.digest));
+                read.pieces.push(make_unsigned(place, blob.digest));
             }
             if !uses.is_empty() {
-                self.layer(place, manifest.digest, &blob, &uses, &hint, read).await;
+                self.read_layer(place, manifest.digest, &blob, &uses, &hint, read).await;
             }
         }
     }
 
     /// `named`: the digest by which a person finds the piece again.
-    async fn layer(
+    async fn read_layer(
         &self,
-        place: Place,
+        place: EvidencePlace,
         named: Digest,
         blob: &Descriptor,
         uses: &[Use],
         hint: &Hint,
-        read: &mut Read<'r>,
+        read: &mut FetchedEntry<'r>,
     ) {
         if blob.size > self.cap {
             let why = format!("it is {} bytes long; at most {} are read", blob.size, self.cap);
             // Where the newest decides, this one may be it: the others prove nothing then.
-            let decides = |claim: &Claim| judge::needs_all(claim) && hint.may_be(claim);
+            let decides = |claim: &Claim| judge::needs_all(claim) && hint.can_be(claim);
             let counts = self.only.is_none_or(|only| only.contains(&named));
             if counts && self.claims.iter().any(decides) {
-                read.unread.push(too_large(place, named, why.clone()));
+                read.unread.push(refuse_size(place, named, why.clone()));
             }
-            return read.pieces.push(broken(place, named, why, hint.clone()));
+            return read.pieces.push(make_broken(place, named, why, hint.clone()));
         }
-        let bytes = match self.registries.blob(&self.artifact.repository, blob, self.cap).await {
+        let bytes = match self.registries.fetch_blob(&self.artifact.repository, blob, self.cap).await {
             Answer::Found(bytes) => bytes,
             Answer::Unread(unread) => return read.unread.push(unread),
             Answer::Absent => {
@@ -360,22 +374,22 @@ impl<'r> Fetch<'_, 'r> {
         let digest = &self.artifact.digest;
         for one in uses {
             let content = match one.form {
-                Form::Simple => match Content::simple(&bytes, &one.signature, digest, self.ring) {
-                    Content::Simple { signer: Err(_), about } if one.keyless => {
+                Form::Simple => match PieceContent::from_simple(&bytes, &one.signature, digest, self.ring) {
+                    PieceContent::Simple { signer: Err(_), about } if one.keyless => {
                         let why = "it is signed with a certificate (keyless), not with a trusted key";
-                        Content::Simple { signer: Err(why.into()), about }
+                        PieceContent::Simple { signer: Err(why.into()), about }
                     }
                     other => other,
                 },
-                Form::Envelope => Content::envelope(&bytes, hint.clone(), digest, self.ring),
-                Form::Bundle => Content::bundle(&bytes, hint.clone(), digest, self.ring),
-                Form::Bare => Content::unsigned(bytes.to_vec(), hint.clone(), digest),
+                Form::Envelope => PieceContent::from_envelope(&bytes, hint.clone(), digest, self.ring),
+                Form::Bundle => PieceContent::from_bundle(&bytes, hint.clone(), digest, self.ring),
+                Form::Bare => PieceContent::from_unsigned(bytes.to_vec(), hint.clone(), digest),
             };
             read.pieces.push(Piece { place: place.as_str(), digest: named, blob: blob.digest, content });
         }
     }
 }
 
-fn says_bundle(image: &Image) -> bool {
+fn has_bundle_type(image: &ImageManifest) -> bool {
     image.artifact_type.as_deref().is_some_and(|t| t.starts_with(BUNDLE_PREFIX))
 }

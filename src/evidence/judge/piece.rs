@@ -4,11 +4,11 @@
 use crate::evidence::approvals;
 use crate::evidence::envelope;
 use crate::evidence::judge::{DEPLOYMENT, PROMOTION};
-use crate::evidence::keys::{KeyRing, TrustedKey};
+use crate::evidence::keys::{KeyRing, RingKey};
 use crate::evidence::provenance;
 use crate::evidence::scans;
 use crate::evidence::simple_signing;
-use crate::evidence::statement::{self, COSIGN_SIGN, Parsed};
+use crate::evidence::statement::{self, COSIGN_SIGN, ParsedStatement};
 use crate::model::evidence::Claim;
 use crate::model::id::Digest;
 
@@ -28,7 +28,7 @@ pub enum Hint {
 impl Hint {
     /// From a predicate type in an annotation.
     #[must_use]
-    pub fn of(predicate_type: Option<&str>) -> Self {
+    pub fn from_predicate_type(predicate_type: Option<&str>) -> Self {
         match predicate_type {
             None | Some("") => Self::Unknown,
             Some(COSIGN_SIGN) => Self::Signature,
@@ -38,18 +38,18 @@ impl Hint {
 
     /// Whether something with this hint may be meant for `claim`.
     #[must_use]
-    pub fn may_be(&self, claim: &Claim) -> bool {
+    pub fn can_be(&self, claim: &Claim) -> bool {
         match self {
             Self::Unknown => !matches!(claim, Claim::Artifact),
             Self::Signature => *claim == Claim::Signature,
             Self::Attestation => !matches!(claim, Claim::Artifact | Claim::Signature),
-            Self::Type(kind) => is_of(kind, claim),
+            Self::Type(kind) => speaks_to(kind, claim),
         }
     }
 }
 
 /// Whether a statement of this predicate type speaks to `claim`.
-pub(super) fn is_of(predicate_type: &str, claim: &Claim) -> bool {
+pub(super) fn speaks_to(predicate_type: &str, claim: &Claim) -> bool {
     match claim {
         Claim::Artifact => false,
         Claim::Signature => predicate_type == COSIGN_SIGN,
@@ -63,20 +63,20 @@ pub(super) fn is_of(predicate_type: &str, claim: &Claim) -> bool {
 
 /// What a piece of evidence turned out to be, by its own content.
 #[derive(Debug)]
-pub enum Content<'r> {
+pub enum PieceContent<'r> {
     /// A simple-signing payload.
     Simple {
         /// Who signed it, or why nobody whom we trust.
-        signer: Result<&'r TrustedKey, String>,
+        signer: Result<&'r RingKey, String>,
         /// Whether it is about the artifact.
         about: Result<(), String>,
     },
     /// An in-toto statement.
     Statement {
         /// Who signed it, or why nobody whom we trust.
-        signer: Result<&'r TrustedKey, String>,
+        signer: Result<&'r RingKey, String>,
         /// What it says.
-        parsed: Parsed,
+        parsed: ParsedStatement,
         /// Whether it may stand for a signature: a bundle may, an attestation in a `.att` manifest may not.
         may_sign: bool,
     },
@@ -89,37 +89,37 @@ pub enum Content<'r> {
     },
 }
 
-impl<'r> Content<'r> {
+impl<'r> PieceContent<'r> {
     /// Reads a `.sig` layer: its bytes and its signature annotation.
     #[must_use]
-    pub fn simple(payload: &[u8], signature: &str, digest: &Digest, ring: &'r KeyRing) -> Self {
+    pub fn from_simple(payload: &[u8], signature: &str, digest: &Digest, ring: &'r KeyRing) -> Self {
         Self::Simple {
-            signer: simple_signing::signer(payload, signature, ring),
-            about: simple_signing::is_about(payload, digest),
+            signer: simple_signing::find_signer(payload, signature, ring),
+            about: simple_signing::check_subject(payload, digest),
         }
     }
 
     /// Reads a sigstore bundle.
     #[must_use]
-    pub fn bundle(bytes: &[u8], hint: Hint, digest: &Digest, ring: &'r KeyRing) -> Self {
-        Self::opened(envelope::open_bundle(bytes, ring), hint, true, digest)
+    pub fn from_bundle(bytes: &[u8], hint: Hint, digest: &Digest, ring: &'r KeyRing) -> Self {
+        Self::from_opened(envelope::open_bundle(bytes, ring), hint, true, digest)
     }
 
     /// Reads a DSSE envelope.
     #[must_use]
-    pub fn envelope(bytes: &[u8], hint: Hint, digest: &Digest, ring: &'r KeyRing) -> Self {
-        Self::opened(envelope::open_envelope(bytes, ring), hint, false, digest)
+    pub fn from_envelope(bytes: &[u8], hint: Hint, digest: &Digest, ring: &'r KeyRing) -> Self {
+        Self::from_opened(envelope::open_envelope(bytes, ring), hint, false, digest)
     }
 
     /// Reads a bare statement, as older controllers attach approvals: never proof.
     #[must_use]
-    pub fn unsigned(bytes: Vec<u8>, hint: Hint, digest: &Digest) -> Self {
+    pub fn from_unsigned(bytes: Vec<u8>, hint: Hint, digest: &Digest) -> Self {
         let signer = Err("it is not signed".to_owned());
-        Self::opened(Ok(envelope::Opened { payload: bytes, signer }), hint, false, digest)
+        Self::from_opened(Ok(envelope::OpenedEnvelope { payload: bytes, signer }), hint, false, digest)
     }
 
-    fn opened(
-        opened: Result<envelope::Opened<'r>, String>,
+    fn from_opened(
+        opened: Result<envelope::OpenedEnvelope<'r>, String>,
         hint: Hint,
         may_sign: bool,
         digest: &Digest,
@@ -142,5 +142,5 @@ pub struct Piece<'r> {
     /// The signed file itself.
     pub blob: Digest,
     /// What it is.
-    pub content: Content<'r>,
+    pub content: PieceContent<'r>,
 }

@@ -1,12 +1,12 @@
 //! One piece against one claim: does it prove it, and if not, how near did it come?
 
-use super::piece::{Content, Piece, is_of};
-use super::{role_of, role_word};
+use super::piece::{Piece, PieceContent, speaks_to};
+use super::{find_role, format_role};
 use crate::evidence::approvals;
-use crate::evidence::keys::TrustedKey;
+use crate::evidence::keys::RingKey;
 use crate::evidence::provenance;
 use crate::evidence::scans;
-use crate::evidence::statement::{self, Parsed};
+use crate::evidence::statement::{self, ParsedStatement};
 use crate::model::evidence::{Claim, Proof, ProvenanceProof, ScanProof, SealOf, SealProof, Statement};
 use crate::model::id::OrderRef;
 use crate::model::kitchen::{ProvenanceRules, Role};
@@ -23,25 +23,26 @@ pub(super) enum Near {
 }
 
 /// A statement by a key that may vouch for the claim, about this artifact.
-pub(super) struct Found<'a> {
-    parsed: &'a Parsed,
+pub(super) struct FoundStatement<'a> {
+    parsed: &'a ParsedStatement,
     proof: Proof,
 }
 
-impl Found<'_> {
-    pub(super) fn with_statement(mut self) -> Result<Proof, (Near, String)> {
-        let predicate = self.parsed.object().map_err(|why| (Near::WrongContent, why))?;
-        self.proof.statement = Some(signed(self.parsed, predicate));
+impl FoundStatement<'_> {
+    pub(super) fn prove_statement(mut self) -> Result<Proof, (Near, String)> {
+        let predicate = self.parsed.parse_object().map_err(|why| (Near::WrongContent, why))?;
+        self.proof.statement = Some(make_statement(self.parsed, predicate));
         Ok(self.proof)
     }
 
-    pub(super) fn provenance(
+    pub(super) fn prove_provenance(
         mut self,
         order: &OrderRef,
         rules: &ProvenanceRules,
     ) -> Result<ProvenanceProof, (Near, String)> {
-        let read = provenance::read(self.parsed, order, rules).map_err(|why| (Near::WrongContent, why))?;
-        self.proof.statement = Some(signed(self.parsed, read.predicate));
+        let read = provenance::parse_provenance(self.parsed, order, rules)
+            .map_err(|why| (Near::WrongContent, why))?;
+        self.proof.statement = Some(make_statement(self.parsed, read.predicate));
         Ok(ProvenanceProof {
             proof: self.proof,
             finished_on: read.finished_on,
@@ -50,9 +51,9 @@ impl Found<'_> {
         })
     }
 
-    pub(super) fn seal(mut self, of: &SealOf) -> Result<SealProof, (Near, String)> {
-        let seal = approvals::read(self.parsed, of).map_err(|why| (Near::WrongContent, why))?;
-        self.proof.statement = Some(signed(self.parsed, seal.predicate));
+    pub(super) fn prove_seal(mut self, of: &SealOf) -> Result<SealProof, (Near, String)> {
+        let seal = approvals::read_seal(self.parsed, of).map_err(|why| (Near::WrongContent, why))?;
+        self.proof.statement = Some(make_statement(self.parsed, seal.predicate));
         Ok(SealProof {
             proof: self.proof,
             sealed_time: seal.sealed_time,
@@ -62,8 +63,8 @@ impl Found<'_> {
     }
 
     /// The report itself may be large and is not kept.
-    pub(super) fn scan(self) -> Result<ScanProof, (Near, String)> {
-        let scan = scans::read(self.parsed).map_err(|why| (Near::WrongContent, why))?;
+    pub(super) fn prove_scan(self) -> Result<ScanProof, (Near, String)> {
+        let scan = scans::parse_scan(self.parsed).map_err(|why| (Near::WrongContent, why))?;
         Ok(ScanProof {
             proof: self.proof,
             scanner: scan.scanner,
@@ -74,47 +75,55 @@ impl Found<'_> {
     }
 }
 
-fn signed(parsed: &Parsed, predicate: serde_json::Value) -> Arc<Statement> {
-    let time = statement::time_of(&predicate);
+fn make_statement(parsed: &ParsedStatement, predicate: serde_json::Value) -> Arc<Statement> {
+    let time = statement::find_time(&predicate);
     let (predicate_type, subject) = (parsed.predicate_type.clone(), parsed.subject.clone());
     Arc::new(Statement { predicate_type, subject, predicate, time })
 }
 
 /// `None`: the piece has nothing to do with signatures.
-pub(super) fn signature(piece: &Piece<'_>) -> Option<Result<Proof, (Near, String)>> {
+pub(super) fn weigh_signature(piece: &Piece<'_>) -> Option<Result<Proof, (Near, String)>> {
     match &piece.content {
-        Content::Simple { signer, about } => Some(vouches(piece, signer, about, Role::Signature)),
-        Content::Statement { may_sign: false, .. } => None,
-        Content::Statement { .. } | Content::Unreadable { .. } => {
-            statement(piece, &Claim::Signature).map(|found| found.map(|f| f.proof))
+        PieceContent::Simple { signer, about } => Some(check_vouching(piece, signer, about, Role::Signature)),
+        PieceContent::Statement { may_sign: false, .. } => None,
+        PieceContent::Statement { .. } | PieceContent::Unreadable { .. } => {
+            weigh_statement(piece, &Claim::Signature).map(|found| found.map(|f| f.proof))
         }
     }
 }
 
 /// `None`: the piece has nothing to do with this claim.
-pub(super) fn statement<'a>(
+pub(super) fn weigh_statement<'a>(
     piece: &'a Piece<'_>,
     claim: &Claim,
-) -> Option<Result<Found<'a>, (Near, String)>> {
-    let role = role_of(claim)?;
+) -> Option<Result<FoundStatement<'a>, (Near, String)>> {
+    let role = find_role(claim)?;
     match &piece.content {
-        Content::Simple { .. } => None,
-        Content::Unreadable { why, hint } => hint.may_be(claim).then(|| Err((Near::Unreadable, why.clone()))),
-        Content::Statement { signer, parsed, .. } => is_of(&parsed.predicate_type, claim)
-            .then(|| Ok(Found { parsed, proof: vouches(piece, signer, &parsed.about, role)? })),
+        PieceContent::Simple { .. } => None,
+        PieceContent::Unreadable { why, hint } => {
+            hint.can_be(claim).then(|| Err((Near::Unreadable, why.clone())))
+        }
+        PieceContent::Statement { signer, parsed, .. } => {
+            speaks_to(&parsed.predicate_type, claim).then(|| {
+                Ok(FoundStatement { parsed, proof: check_vouching(piece, signer, &parsed.about, role)? })
+            })
+        }
     }
 }
 
-fn vouches(
+fn check_vouching(
     piece: &Piece<'_>,
-    signer: &Result<&TrustedKey, String>,
+    signer: &Result<&RingKey, String>,
     about: &Result<(), String>,
     role: Role,
 ) -> Result<Proof, (Near, String)> {
     let key = signer.as_ref().map_err(|why| (Near::Stranger, why.clone()))?;
-    let name = key.name_for(role).ok_or_else(|| {
-        let why =
-            format!("it is signed by key {:?}, which is not trusted for {}", key.any_name(), role_word(role));
+    let name = key.find_name(role).ok_or_else(|| {
+        let why = format!(
+            "it is signed by key {:?}, which is not trusted for {}",
+            key.pick_name(),
+            format_role(role)
+        );
         (Near::WrongRole, why)
     })?;
     about.clone().map_err(|why| (Near::WrongSubject, why))?;

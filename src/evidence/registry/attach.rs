@@ -1,11 +1,11 @@
 //! Attaching a record to an artifact, once however often and however many at once.
 
 use crate::evidence::answer::{Answer, Reference};
-use crate::evidence::registry::fault::broken;
-use crate::evidence::registry::http::{Body, Call, Reply, Session};
+use crate::evidence::registry::fault::make_broken_unread;
+use crate::evidence::registry::http::{BodyExtent, RegistryCall, RegistrySession, Reply};
 use crate::evidence::registry::index::{OCI_INDEX, OCI_MANIFEST};
-use crate::evidence::registry::index_entry::{Entered, NotEntered, descriptor, enter};
-use crate::evidence::registry::read::{fallback_tag, media_type};
+use crate::evidence::registry::index_entry::{Entered, NotEntered, build_descriptor, enter_descriptor};
+use crate::evidence::registry::read::{format_fallback_tag, parse_media_type};
 use crate::model::evidence::Unread;
 use crate::model::id::Digest;
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 /// What attaching came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Attached {
+pub enum AttachOutcome {
     /// It was not there before.
     New,
     /// An equal one is attached; nothing was written.
@@ -62,23 +62,23 @@ pub enum AttachError {
 
 /// What is attached.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Record<'a> {
+pub(super) struct AttachedRecord<'a> {
     pub subject: &'a Digest,
     pub manifest: &'a [u8],
     pub digest: &'a Digest,
     pub blobs: &'a [(Digest, Bytes)],
 }
 
-impl Record<'_> {
+impl AttachedRecord<'_> {
     /// # Errors
     /// The parts do not belong together.
-    pub(super) fn check(&self) -> Result<(), AttachError> {
+    pub(super) fn check_record(&self) -> Result<(), AttachError> {
         let body: Value = serde_json::from_slice(self.manifest).unwrap_or_default();
         let subject = body["subject"]["digest"].as_str();
-        if Digest::of(self.manifest) != *self.digest {
+        if Digest::hash_bytes(self.manifest) != *self.digest {
             return Err(AttachError::Inconsistent("the manifest has another digest"));
         }
-        if self.blobs.iter().any(|(digest, bytes)| Digest::of(bytes) != *digest) {
+        if self.blobs.iter().any(|(digest, bytes)| Digest::hash_bytes(bytes) != *digest) {
             return Err(AttachError::Inconsistent("a blob has another digest"));
         }
         if subject != Some(self.subject.to_string().as_str()) {
@@ -87,8 +87,8 @@ impl Record<'_> {
         Ok(())
     }
 
-    fn media_type(&self) -> String {
-        media_type(self.manifest).flatten().unwrap_or_else(|| OCI_MANIFEST.to_owned())
+    fn find_media_type(&self) -> String {
+        parse_media_type(self.manifest).flatten().unwrap_or_else(|| OCI_MANIFEST.to_owned())
     }
 }
 
@@ -100,48 +100,48 @@ const PUTS: u32 = 4;
 /// Before the second of them; the later ones wait longer.
 const PAUSE: Duration = Duration::from_millis(100);
 
-impl Session<'_> {
+impl RegistrySession<'_> {
     /// Attaches; the second value is a warning about the registry.
-    pub(super) async fn attach(
+    pub(super) async fn attach_record(
         &self,
-        record: &Record<'_>,
-    ) -> Result<(Attached, Option<String>), AttachError> {
-        let tag = fallback_tag(record.subject);
+        record: &AttachedRecord<'_>,
+    ) -> Result<(AttachOutcome, Option<String>), AttachError> {
+        let tag = format_fallback_tag(record.subject);
         // One of this run at a time: the list is read, changed and written.
-        let turn = self.host.turn(&format!("{}:{tag}", self.repository.path()));
+        let turn = self.host.find_turn(&format!("{}:{tag}", self.repository.path()));
         let _turn = turn.lock().await;
         match self.holds_manifest(record.subject).await {
             Answer::Found(()) => {}
             Answer::Absent => return Err(AttachError::SubjectGone(*record.subject)),
             Answer::Unread(why) => return Err(AttachError::Failed(why)),
         }
-        let listed = self.referrers(record.subject).await;
+        let listed = self.fetch_referrers(record.subject).await;
         if listed.entries.iter().any(|(_, entry)| entry.digest == *record.digest)
             && let Answer::Found(()) = self.holds_manifest(record.digest).await
         {
-            return Ok((Attached::Already, None));
+            return Ok((AttachOutcome::Already, None));
         }
         for (digest, bytes) in record.blobs {
             self.put_blob(digest, bytes).await.map_err(AttachError::Failed)?;
         }
-        let (reference, media_type) = (record.digest.to_string(), record.media_type());
+        let (reference, media_type) = (record.digest.to_string(), record.find_media_type());
         let mut puts = 1;
         let reply = loop {
             let reply = self.put_manifest(&reference, &media_type, record.manifest, None).await;
             match reply {
-                Ok(reply) if reply.status == 400 && puts < PUTS => self.pause(PAUSE * puts).await,
-                other => break created(other).map_err(AttachError::Failed)?,
+                Ok(reply) if reply.status == 400 && puts < PUTS => self.pause_for(PAUSE * puts).await,
+                other => break check_created(other).map_err(AttachError::Failed)?,
             }
             puts += 1;
         };
         let said = reply.header(&HeaderName::from_static("oci-subject"));
         let warning = match said {
-            Some(said) if said == record.subject.to_string() => return Ok((Attached::New, None)),
+            Some(said) if said == record.subject.to_string() => return Ok((AttachOutcome::New, None)),
             Some(_) => Some(format!("{}: OCI-Subject names another digest; taken as absent", reply.line)),
             None => None,
         };
         self.enter_in_fallback(&tag, record).await?;
-        Ok((Attached::New, warning))
+        Ok((AttachOutcome::New, warning))
     }
 
     async fn put_blob(&self, digest: &Digest, bytes: &Bytes) -> Result<(), Unread> {
@@ -150,34 +150,35 @@ impl Session<'_> {
             if let Answer::Found(()) = self.holds_blob(digest).await {
                 return Ok(());
             }
-            match self.upload(digest, bytes).await {
+            match self.upload_blob(digest, bytes).await {
                 Ok(()) => return Ok(()),
                 Err(why) if why.retryable || matches!(why.status, Some(400 | 404)) => failed = Some(why),
                 Err(why) => return Err(why),
             }
         }
-        Err(failed.unwrap_or_else(|| broken("POST", None, "the blob cannot be stored")))
+        Err(failed.unwrap_or_else(|| make_broken_unread("POST", None, "the blob cannot be stored")))
     }
 
-    async fn upload(&self, digest: &Digest, bytes: &Bytes) -> Result<(), Unread> {
-        let start = Call::new(Method::POST, self.url("/blobs/uploads/"), self.limits.error_body);
-        let reply = self.send(&start, Body::StatusOnly).await?;
+    async fn upload_blob(&self, digest: &Digest, bytes: &Bytes) -> Result<(), Unread> {
+        let start =
+            RegistryCall::new(Method::POST, self.build_url("/blobs/uploads/"), self.limits.error_body);
+        let reply = self.send_call(&start, BodyExtent::StatusOnly).await?;
         if reply.status != 202 {
-            return Err(reply.refused());
+            return Err(reply.make_refused_unread());
         }
-        let odd = |why: &str| broken(&reply.line, Some(reply.status), why);
+        let odd = |why: &str| make_broken_unread(&reply.line, Some(reply.status), why);
         let place = reply.header(&header::LOCATION).ok_or_else(|| odd("says not where to upload to"))?;
         let mut place =
             reply.url.join(place).map_err(|_| odd("says to upload to something that is no URL"))?;
-        if !super::http::may_follow(&self.host.base, &place) {
+        if !super::http::can_follow(&self.host.base, &place) {
             return Err(odd("says to upload from https to something else, which is refused"));
         }
         place.query_pairs_mut().append_pair("digest", &digest.to_string());
         // Another host gets the blob, and no credentials: they go to the registry's own origin alone.
-        let mut put = Call::new(Method::PUT, place, self.limits.error_body)
-            .header(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
+        let mut put = RegistryCall::new(Method::PUT, place, self.limits.error_body)
+            .with_header(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
         put.body = bytes.clone();
-        created(self.send(&put, Body::StatusOnly).await).map(|_| ())
+        check_created(self.send_call(&put, BodyExtent::StatusOnly).await).map(|_| ())
     }
 
     async fn put_manifest(
@@ -187,28 +188,31 @@ impl Session<'_> {
         bytes: &[u8],
         unchanged_since: Option<&HeaderValue>,
     ) -> Result<Reply, Unread> {
-        let mut put =
-            Call::new(Method::PUT, self.url(&format!("/manifests/{reference}")), self.limits.error_body);
+        let mut put = RegistryCall::new(
+            Method::PUT,
+            self.build_url(&format!("/manifests/{reference}")),
+            self.limits.error_body,
+        );
         let kind = HeaderValue::from_str(media_type)
-            .map_err(|_| broken(&put.line(), None, "the media type cannot be sent"))?;
-        put = put.header(header::CONTENT_TYPE, kind);
+            .map_err(|_| make_broken_unread(&put.format_line(), None, "the media type cannot be sent"))?;
+        put = put.with_header(header::CONTENT_TYPE, kind);
         if let Some(tag) = unchanged_since {
-            put = put.header(header::IF_MATCH, tag.clone());
+            put = put.with_header(header::IF_MATCH, tag.clone());
         }
         put.body = Bytes::copy_from_slice(bytes);
-        self.send(&put, Body::StatusOnly).await
+        self.send_call(&put, BodyExtent::StatusOnly).await
     }
 
     /// Enters the record in the fallback index, and looks again whether it is still there: registries have
     /// no compare-and-swap, so the last of two writers wins, and the first has to notice.
-    async fn enter_in_fallback(&self, tag: &str, record: &Record<'_>) -> Result<(), AttachError> {
-        let entry = descriptor(record.manifest, record.digest);
+    async fn enter_in_fallback(&self, tag: &str, record: &AttachedRecord<'_>) -> Result<(), AttachError> {
+        let entry = build_descriptor(record.manifest, record.digest);
         let mut written = false;
         let mut refusals = 0;
         for round in 1..=self.limits.index_tries.saturating_add(1) {
             let start = Instant::now();
-            let (list, etag) = self.fallback_index(tag).await.map_err(AttachError::NotListed)?;
-            let bytes = match enter(list.as_deref(), &entry) {
+            let (list, etag) = self.fetch_fallback_index(tag).await.map_err(AttachError::NotListed)?;
+            let bytes = match enter_descriptor(list.as_deref(), &entry) {
                 Ok(Entered::Already) => return Ok(()),
                 Ok(Entered::Changed(_)) if round > self.limits.index_tries => break,
                 Ok(Entered::Changed(bytes)) => bytes,
@@ -217,8 +221,9 @@ impl Session<'_> {
                 }
             };
             if bytes.len() as u64 > self.limits.manifest {
-                let line = format!("PUT {}", self.url(&format!("/manifests/{tag}")));
-                let why = broken(&line, None, "the list of referrers has no room for another one");
+                let line = format!("PUT {}", self.build_url(&format!("/manifests/{tag}")));
+                let why =
+                    make_broken_unread(&line, None, "the list of referrers has no room for another one");
                 return Err(AttachError::NotListed(why));
             }
             let reply = self.put_manifest(tag, OCI_INDEX, &bytes, etag.as_ref()).await;
@@ -232,17 +237,17 @@ impl Session<'_> {
                     refusals += 1;
                 }
                 other => {
-                    created(other).map_err(AttachError::NotListed)?;
+                    check_created(other).map_err(AttachError::NotListed)?;
                     written = true;
                 }
             }
-            self.settle(start.elapsed(), round).await;
+            self.wait_until_settled(start.elapsed(), round).await;
         }
         let tries = self.limits.index_tries;
         match written {
             true => Err(AttachError::Contended { tag: tag.to_owned(), tries }),
-            false => Err(AttachError::NotListed(broken(
-                &format!("PUT {}", self.url(&format!("/manifests/{tag}"))),
+            false => Err(AttachError::NotListed(make_broken_unread(
+                &format!("PUT {}", self.build_url(&format!("/manifests/{tag}"))),
                 Some(412),
                 "the registry takes no change of the list of referrers",
             ))),
@@ -251,21 +256,21 @@ impl Session<'_> {
 
     /// Long enough that a writer who had read the list before we wrote it has written by now: three times what
     /// our own round took, and some at random, so that two do not keep in step.
-    async fn settle(&self, took: Duration, round: u32) {
+    async fn wait_until_settled(&self, took: Duration, round: u32) {
         let least = self.limits.settle.max(took.saturating_mul(3)).min(Duration::from_secs(10));
         let spread = least.mul_f64(rand::rng().random_range(0.0..f64::from(round)));
-        self.pause(least + spread).await;
+        self.pause_for(least + spread).await;
     }
 
     /// Waits, within what is left of the budget.
-    async fn pause(&self, time: Duration) {
-        let _active = self.budget.activity();
+    async fn pause_for(&self, time: Duration) {
+        let _active = self.budget.start_activity();
         tokio::time::sleep(time.min(self.budget.remaining())).await;
     }
 
     /// The list as it is now, and its ETag where the registry gives one.
-    async fn fallback_index(&self, tag: &str) -> Result<(Option<Bytes>, Option<HeaderValue>), Unread> {
-        match self.manifest_with_etag(&Reference::Tag(tag.to_owned())).await {
+    async fn fetch_fallback_index(&self, tag: &str) -> Result<(Option<Bytes>, Option<HeaderValue>), Unread> {
+        match self.fetch_manifest_with_etag(&Reference::Tag(tag.to_owned())).await {
             Answer::Found((manifest, etag)) => Ok((Some(manifest.bytes), etag)),
             Answer::Absent => Ok((None, None)),
             Answer::Unread(why) => Err(why),
@@ -274,10 +279,10 @@ impl Session<'_> {
 }
 
 /// Only these say that something is stored now.
-fn created(reply: Result<Reply, Unread>) -> Result<Reply, Unread> {
+fn check_created(reply: Result<Reply, Unread>) -> Result<Reply, Unread> {
     let reply = reply?;
     match reply.status {
         200 | 201 | 204 => Ok(reply),
-        _ => Err(reply.refused()),
+        _ => Err(reply.make_refused_unread()),
     }
 }

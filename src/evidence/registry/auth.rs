@@ -5,10 +5,10 @@
 //! names itself (within the rules of `realm`), never to where a redirect leads.
 
 use crate::evidence::registry::challenge::{self, Challenge};
-use crate::evidence::registry::credentials::{Credential, Credentials};
-use crate::evidence::registry::fault::{self, Fault};
-use crate::evidence::registry::http::{Reply, Session};
-use crate::evidence::registry::secret::Secret;
+use crate::evidence::registry::credentials::{Credential, RegistryCredentials};
+use crate::evidence::registry::fault::{self, RequestFault};
+use crate::evidence::registry::http::{RegistrySession, Reply};
+use crate::evidence::registry::secret::RegistrySecret;
 use crate::model::reason::Verified;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -58,7 +58,7 @@ enum TokenState {
     #[default]
     None,
     Good {
-        token: Secret,
+        token: RegistrySecret,
         until: Instant,
     },
     /// Nobody asks again before this.
@@ -73,7 +73,7 @@ enum TokenState {
 pub(super) struct Auth {
     /// Whose credentials are used: the registry's name, or the mirror's.
     owner: String,
-    credentials: Arc<Credentials>,
+    credentials: Arc<RegistryCredentials>,
     scheme: Mutex<Scheme>,
     /// Held by the first request to a registry, so that one challenge is enough.
     pub(super) first: AsyncMutex<()>,
@@ -84,14 +84,14 @@ pub(super) struct Auth {
 
 /// The header to send.
 #[derive(Debug, Clone)]
-pub(super) struct Authorization {
+pub(super) struct RegistryAuthorization {
     pub header: HeaderValue,
     /// It was made for this very request: when it is refused, another one would be too.
     pub fresh: bool,
 }
 
 impl Auth {
-    pub(super) fn new(owner: String, credentials: Arc<Credentials>) -> Self {
+    pub(super) fn new(owner: String, credentials: Arc<RegistryCredentials>) -> Self {
         Self {
             owner,
             credentials,
@@ -111,7 +111,7 @@ impl Auth {
         self.scheme.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn learn(&self, scheme: Scheme) {
+    fn learn_scheme(&self, scheme: Scheme) {
         *self.scheme.lock().unwrap_or_else(PoisonError::into_inner) = scheme;
     }
 
@@ -124,10 +124,10 @@ impl Auth {
     }
 
     /// Learns from an answer of the registry itself; `true`: it was a challenge that can be answered.
-    pub(super) fn challenged(&self, reply: &Reply, path: &str, action: Action) -> bool {
+    pub(super) fn accept_challenge(&self, reply: &Reply, path: &str, action: Action) -> bool {
         let headers = reply.headers.get_all(header::WWW_AUTHENTICATE);
         let challenge = match reply.status {
-            401 => challenge::choose(headers.iter().filter_map(|v| v.to_str().ok())),
+            401 => challenge::choose_challenge(headers.iter().filter_map(|v| v.to_str().ok())),
             _ => None,
         };
         match challenge {
@@ -136,11 +136,11 @@ impl Auth {
                     let mut scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
                     scopes.insert((path.to_owned(), action), scope);
                 }
-                self.learn(Scheme::Bearer { realm, service });
+                self.learn_scheme(Scheme::Bearer { realm, service });
                 true
             }
             Some(Challenge::Basic) => {
-                self.learn(Scheme::Basic);
+                self.learn_scheme(Scheme::Basic);
                 true
             }
             None => {
@@ -152,7 +152,7 @@ impl Auth {
 
     /// Our own scope; and the challenge's, where the registry knows the repository by another name. Never more
     /// actions than needed: asking for what is not allowed may be refused whole.
-    fn scopes(&self, path: &str, action: Action) -> Vec<String> {
+    fn collect_scopes(&self, path: &str, action: Action) -> Vec<String> {
         let own = format!("repository:{path}:{}", action.scope());
         let scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
         let challenged = scopes.get(&(path.to_owned(), action)).cloned();
@@ -161,32 +161,38 @@ impl Auth {
         [own].into_iter().chain(other).collect()
     }
 
-    fn slot(&self, path: &str, action: Action) -> TokenSlot {
+    fn find_slot(&self, path: &str, action: Action) -> TokenSlot {
         let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(tokens.entry((path.to_owned(), action)).or_default())
     }
 }
 
-impl Session<'_> {
+impl RegistrySession<'_> {
     /// What to send with a request, by what is known of the registry. `refused`: a header that did not do.
-    pub(super) async fn authorization(
+    pub(super) async fn resolve_authorization(
         &self,
         line: &str,
         action: Action,
-        refused: Option<&Authorization>,
-    ) -> Result<Option<Authorization>, Fault> {
+        refused: Option<&RegistryAuthorization>,
+    ) -> Result<Option<RegistryAuthorization>, RequestFault> {
         let auth = &self.host.auth;
         match auth.scheme() {
             Scheme::Unknown | Scheme::Open => Ok(None),
             Scheme::Basic => {
                 let denied = |why: String| {
-                    Fault::settled(fault::unread(Verified::RegistryUnauthorized, line, Some(401), why, false))
+                    RequestFault::from_unread(fault::make_unread(
+                        Verified::RegistryUnauthorized,
+                        line,
+                        Some(401),
+                        why,
+                        false,
+                    ))
                 };
-                match self.credential(line).await? {
+                match self.resolve_credential(line).await? {
                     Credential::Basic { user, password } => {
                         let pair = STANDARD.encode(format!("{user}:{}", password.reveal()));
-                        Ok(Some(Authorization {
-                            header: sensitive(&format!("Basic {pair}"), line)?,
+                        Ok(Some(RegistryAuthorization {
+                            header: make_sensitive_header(&format!("Basic {pair}"), line)?,
                             fresh: true,
                         }))
                     }
@@ -201,55 +207,68 @@ impl Session<'_> {
                 }
             }
             Scheme::Bearer { realm, service } => {
-                let credential = self.credential(line).await?;
+                let credential = self.resolve_credential(line).await?;
                 if let Credential::Registry(token) = &credential {
-                    return Ok(Some(Authorization { header: bearer(token, line)?, fresh: true }));
+                    return Ok(Some(RegistryAuthorization {
+                        header: make_bearer_header(token, line)?,
+                        fresh: true,
+                    }));
                 }
-                let wanted = Wanted { realm, service, scopes: auth.scopes(self.repository.path(), action) };
-                self.bearer(line, action, wanted, credential, refused).await.map(Some)
+                let wanted = WantedToken {
+                    realm,
+                    service,
+                    scopes: auth.collect_scopes(self.repository.path(), action),
+                };
+                self.resolve_bearer(line, action, wanted, credential, refused).await.map(Some)
             }
         }
     }
 
-    async fn credential(&self, line: &str) -> Result<Credential, Fault> {
+    async fn resolve_credential(&self, line: &str) -> Result<Credential, RequestFault> {
         let auth = &self.host.auth;
-        auth.credentials.look_up(&auth.owner, self.repository.path()).await.map_err(|why| {
+        auth.credentials.look_up_credential(&auth.owner, self.repository.path()).await.map_err(|why| {
             let why = format!("configuration: {why}");
-            Fault::settled(fault::unread(Verified::RegistryUnauthorized, line, None, why, false))
+            RequestFault::from_unread(fault::make_unread(
+                Verified::RegistryUnauthorized,
+                line,
+                None,
+                why,
+                false,
+            ))
         })
     }
 
     /// The token of this repository and action: kept, or fetched by whoever comes first.
-    async fn bearer(
+    async fn resolve_bearer(
         &self,
         line: &str,
         action: Action,
-        wanted: Wanted,
+        wanted: WantedToken,
         credential: Credential,
-        refused: Option<&Authorization>,
-    ) -> Result<Authorization, Fault> {
-        let slot = self.host.auth.slot(self.repository.path(), action);
+        refused: Option<&RegistryAuthorization>,
+    ) -> Result<RegistryAuthorization, RequestFault> {
+        let slot = self.host.auth.find_slot(self.repository.path(), action);
         let mut state = slot.lock().await;
         match &*state {
             TokenState::Good { token, until } if *until > Instant::now() => {
-                let header = bearer(token, line)?;
+                let header = make_bearer_header(token, line)?;
                 if refused.is_none_or(|r| r.header != header) {
-                    return Ok(Authorization { header, fresh: false });
+                    return Ok(RegistryAuthorization { header, fresh: false });
                 }
             }
             TokenState::Refused { why, until } if *until > Instant::now() => {
-                return Err(Fault::settled(why.clone()));
+                return Err(RequestFault::from_unread(why.clone()));
             }
             TokenState::Good { .. } | TokenState::Refused { .. } | TokenState::None => {}
         }
         *state = TokenState::None;
         match self.fetch_token(&wanted, &credential).await {
             Ok((token, lifetime)) => {
-                let header = bearer(&token, line)?;
+                let header = make_bearer_header(&token, line)?;
                 // A little early, so that it does not expire on the way.
                 let until = Instant::now() + lifetime.mul_f64(0.9);
                 *state = TokenState::Good { token, until };
-                Ok(Authorization { header, fresh: true })
+                Ok(RegistryAuthorization { header, fresh: true })
             }
             Err(fault) => {
                 if !fault.transient {
@@ -264,21 +283,21 @@ impl Session<'_> {
 
 /// What a token is asked with.
 #[derive(Debug)]
-pub(super) struct Wanted {
+pub(super) struct WantedToken {
     pub realm: String,
     pub service: Option<String>,
     pub scopes: Vec<String>,
 }
 
-fn bearer(token: &Secret, line: &str) -> Result<HeaderValue, Fault> {
-    sensitive(&format!("Bearer {}", token.reveal()), line)
+fn make_bearer_header(token: &RegistrySecret, line: &str) -> Result<HeaderValue, RequestFault> {
+    make_sensitive_header(&format!("Bearer {}", token.reveal()), line)
 }
 
 /// A header that the HTTP stack does not print either.
-pub(super) fn sensitive(text: &str, line: &str) -> Result<HeaderValue, Fault> {
+pub(super) fn make_sensitive_header(text: &str, line: &str) -> Result<HeaderValue, RequestFault> {
     let mut value = HeaderValue::from_str(text).map_err(|_| {
         let why = "configuration: a credential has characters that a header cannot carry";
-        Fault::settled(fault::unread(Verified::RegistryUnauthorized, line, None, why, false))
+        RequestFault::from_unread(fault::make_unread(Verified::RegistryUnauthorized, line, None, why, false))
     })?;
     value.set_sensitive(true);
     Ok(value)

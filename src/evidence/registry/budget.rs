@@ -8,11 +8,11 @@ use std::time::{Duration, Instant};
 #[derive(Debug)]
 pub(super) struct Budget {
     limit: Duration,
-    state: Mutex<State>,
+    state: Mutex<BudgetState>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct BudgetState {
     spent: Duration,
     active: usize,
     since: Option<Instant>,
@@ -31,7 +31,7 @@ impl Budget {
     }
 
     /// Time counts until the guard is dropped.
-    pub(super) fn activity(self: &Arc<Self>) -> Activity {
+    pub(super) fn start_activity(self: &Arc<Self>) -> Activity {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.active == 0 {
             state.since = Some(Instant::now());
@@ -67,8 +67,8 @@ mod tests {
         assert_eq!(budget.remaining(), Duration::from_secs(10));
         let wall = Instant::now();
         {
-            let _a = budget.activity();
-            let _b = budget.activity();
+            let _a = budget.start_activity();
+            let _b = budget.start_activity();
             std::thread::sleep(Duration::from_millis(40));
         }
         let wall = wall.elapsed();

@@ -24,24 +24,24 @@ impl BlobCache {
 
     /// The blob, where it is there and is what it should be.
     pub(super) fn get(&self, blob: &Descriptor) -> Option<Bytes> {
-        let path = self.folder.as_ref()?.join(blob.digest.hex());
+        let path = self.folder.as_ref()?.join(blob.digest.format_hex());
         if !fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() == blob.size) {
             return None;
         }
         let mut bytes = Vec::new();
         File::open(&path).ok()?.take(blob.size).read_to_end(&mut bytes).ok()?;
-        (Digest::of(&bytes) == blob.digest).then(|| bytes.into())
+        (Digest::hash_bytes(&bytes) == blob.digest).then(|| bytes.into())
     }
 
     /// Keeps bytes that were hashed.
-    pub(super) fn put(&self, digest: &Digest, bytes: &[u8]) {
+    pub(super) fn store_blob(&self, digest: &Digest, bytes: &[u8]) {
         let Some(folder) = &self.folder else { return };
         let written = (|| {
             fs::create_dir_all(folder)?;
             // Complete under its name, or not there: another run may be reading.
             let mut file = tempfile::NamedTempFile::new_in(folder)?;
             file.write_all(bytes)?;
-            file.persist(folder.join(digest.hex())).map_err(|e| e.error)?;
+            file.persist(folder.join(digest.format_hex())).map_err(|e| e.error)?;
             io::Result::Ok(())
         })();
         if let Err(error) = written {
@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     fn blob(bytes: &[u8]) -> Descriptor {
-        let json = serde_json::json!({"digest": Digest::of(bytes), "size": bytes.len()});
+        let json = serde_json::json!({"digest": Digest::hash_bytes(bytes), "size": bytes.len()});
         serde_json::from_value(json).unwrap()
     }
 
@@ -70,14 +70,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let cache = BlobCache::new(Some(folder.path().to_owned()));
         assert_eq!(cache.get(&blob(b"evidence")), None);
-        cache.put(&Digest::of(b"evidence"), b"evidence");
+        cache.store_blob(&Digest::hash_bytes(b"evidence"), b"evidence");
         assert_eq!(cache.get(&blob(b"evidence")).as_deref(), Some(&b"evidence"[..]));
-        let file = folder.path().join("sha256").join(Digest::of(b"evidence").hex());
+        let file = folder.path().join("sha256").join(Digest::hash_bytes(b"evidence").format_hex());
         for poison in [&b"evidencf"[..], b"evidence and more", b""] {
             fs::write(&file, poison).unwrap();
             assert_eq!(cache.get(&blob(b"evidence")), None);
         }
-        cache.put(&Digest::of(b"evidence"), b"evidence");
+        cache.store_blob(&Digest::hash_bytes(b"evidence"), b"evidence");
         assert!(cache.get(&blob(b"evidence")).is_some(), "a poisoned file is replaced");
         fs::remove_file(&file).unwrap();
         std::os::unix::fs::symlink("/dev/zero", &file).unwrap();
@@ -90,10 +90,10 @@ mod tests {
         let file = tempfile::NamedTempFile::new().unwrap();
         let cache = BlobCache::new(Some(file.path().join("below-a-file")));
         for bytes in [&b"a"[..], b"b"] {
-            cache.put(&Digest::of(bytes), bytes);
+            cache.store_blob(&Digest::hash_bytes(bytes), bytes);
             assert_eq!(cache.get(&blob(bytes)), None);
         }
         assert_eq!(cache.warnings().len(), 1, "{:?}", cache.warnings());
-        BlobCache::new(None).put(&Digest::of(b"a"), b"a");
+        BlobCache::new(None).store_blob(&Digest::hash_bytes(b"a"), b"a");
     }
 }

@@ -4,7 +4,7 @@
 //! cap on bytes is a cap on what was sent.
 
 use crate::error::Failure;
-use crate::evidence::registry::config::{Environment, Limits};
+use crate::evidence::registry::config::{RegistryEnvironment, RegistryLimits};
 use crate::evidence::registry::realm::{Guarded, Reach};
 use reqwest::{Certificate, Client, NoProxy, Proxy};
 use std::collections::{HashMap, HashSet};
@@ -16,19 +16,19 @@ use url::Url;
 const AGENT: &str = concat!("expedite/", env!("CARGO_PKG_VERSION"));
 
 /// What tells one client from another: its own certificate authorities, and whom it may talk to.
-type Kind = (Option<PathBuf>, Reach);
+type ClientKind = (Option<PathBuf>, Reach);
 
 #[derive(Debug)]
 pub(super) struct Clients {
-    environment: Environment,
-    limits: Limits,
-    made: Mutex<HashMap<Kind, Result<Client, String>>>,
+    environment: RegistryEnvironment,
+    limits: RegistryLimits,
+    made: Mutex<HashMap<ClientKind, Result<Client, String>>>,
     /// Hosts of the proxies.
     proxies: Arc<HashSet<String>>,
 }
 
 impl Clients {
-    pub(super) fn new(environment: Environment, limits: Limits) -> Self {
+    pub(super) fn new(environment: RegistryEnvironment, limits: RegistryLimits) -> Self {
         let proxies = [&environment.https_proxy, &environment.http_proxy].into_iter().flatten();
         let hosts = proxies.filter_map(|p| Url::parse(p).ok()?.host_str().map(str::to_owned));
         let proxies = Arc::new(hosts.collect());
@@ -41,25 +41,32 @@ impl Clients {
     /// Says which file or variable cannot be used.
     pub(super) fn get(&self, ca_file: Option<&Path>, reach: Reach) -> Result<Client, String> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        made.entry((ca_file.map(Path::to_owned), reach)).or_insert_with(|| self.make(ca_file, reach)).clone()
+        made.entry((ca_file.map(Path::to_owned), reach))
+            .or_insert_with(|| self.make_client(ca_file, reach))
+            .clone()
     }
 
-    fn make(&self, ca_file: Option<&Path>, reach: Reach) -> Result<Client, String> {
+    fn make_client(&self, ca_file: Option<&Path>, reach: Reach) -> Result<Client, String> {
         let mut extra = Vec::new();
         if let Some(file) = ca_file {
-            extra = certificates(file).map_err(|why| format!("caFile {}: {why}", file.display()))?;
+            extra = read_certificates(file).map_err(|why| format!("caFile {}: {why}", file.display()))?;
         }
         if let Some(file) = &self.environment.ssl_cert_file {
             extra.extend(
-                certificates(file).map_err(|why| format!("SSL_CERT_FILE {}: {why}", file.display()))?,
+                read_certificates(file).map_err(|why| format!("SSL_CERT_FILE {}: {why}", file.display()))?,
             );
-            return self.build(extra, true, reach);
+            return self.build_client(extra, true, reach);
         }
         // A machine without any authorities (a bare container) still reads plain HTTP.
-        self.build(extra.clone(), false, reach).or_else(|_| self.build(extra, true, reach))
+        self.build_client(extra.clone(), false, reach).or_else(|_| self.build_client(extra, true, reach))
     }
 
-    fn build(&self, certificates: Vec<Certificate>, only: bool, reach: Reach) -> Result<Client, String> {
+    fn build_client(
+        &self,
+        certificates: Vec<Certificate>,
+        only: bool,
+        reach: Reach,
+    ) -> Result<Client, String> {
         let builder = Client::builder()
             .user_agent(AGENT)
             .redirect(reqwest::redirect::Policy::none())
@@ -89,7 +96,7 @@ impl Clients {
 }
 
 /// Every certificate of a PEM file.
-fn certificates(file: &Path) -> Result<Vec<Certificate>, String> {
+fn read_certificates(file: &Path) -> Result<Vec<Certificate>, String> {
     let pem = std::fs::read(file).map_err(|e| e.to_string())?;
     let list = Certificate::from_pem_bundle(&pem).map_err(|_| "not PEM certificates".to_owned())?;
     if list.is_empty() {
@@ -103,10 +110,10 @@ fn certificates(file: &Path) -> Result<Vec<Certificate>, String> {
 /// # Errors
 /// An input failure that names the file.
 pub(super) fn check_ca_file(registry: &str, file: &Path) -> Result<(), Failure> {
-    certificates(file).map(|_| ()).map_err(|why| {
-        Failure::input("registry-ca-file", format!("{}: {why}", file.display()))
-            .of(format!("registry {registry}"))
-            .field("caFile")
-            .hint("name a PEM file with the certificate of the authority that signed the registry's")
+    read_certificates(file).map(|_| ()).map_err(|why| {
+        Failure::new_input("registry-ca-file", format!("{}: {why}", file.display()))
+            .with_object(format!("registry {registry}"))
+            .with_field("caFile")
+            .with_hint("name a PEM file with the certificate of the authority that signed the registry's")
     })
 }

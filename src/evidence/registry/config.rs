@@ -14,13 +14,13 @@ pub struct RegistriesConfig {
     /// By `host[:port]` as written in an `ociRef`; one that is not here has the defaults.
     pub hosts: BTreeMap<String, HostConfig>,
     /// Caps, time-outs, budgets.
-    pub limits: Limits,
+    pub limits: RegistryLimits,
     /// Where blobs are kept between runs; what is found there is hashed again before use.
     pub cache_dir: Option<PathBuf>,
     /// No HTTP request is made; image layout folders still answer.
     pub offline: bool,
     /// Credentials, certificate roots and proxies, as the environment names them.
-    pub environment: Environment,
+    pub environment: RegistryEnvironment,
 }
 
 /// Settings of one registry.
@@ -43,7 +43,7 @@ pub struct HostConfig {
 
 /// Caps, time-outs and budgets (`docs/design/evidence.md#limits`). Tests shrink them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Limits {
+pub struct RegistryLimits {
     /// Largest manifest or page of a list, bytes.
     pub manifest: u64,
     /// Largest answer of a token endpoint, bytes.
@@ -60,7 +60,7 @@ pub struct Limits {
     pub connect: Duration,
     /// Without one byte from the registry.
     pub idle: Duration,
-    /// Active time of one artifact (see [`super::Registries::per_artifact`]), waiting for a free slot excluded.
+    /// Active time of one artifact (see [`super::Registries::with_artifact_budget`]), waiting for a free slot excluded.
     pub artifact: Duration,
     /// Tries of one request.
     pub tries: u32,
@@ -85,7 +85,7 @@ const CONCURRENCY: NonZeroUsize = match NonZeroUsize::new(16) {
     None => NonZeroUsize::MIN,
 };
 
-impl Default for Limits {
+impl Default for RegistryLimits {
     fn default() -> Self {
         Self {
             manifest: 4 << 20,
@@ -110,7 +110,7 @@ impl Default for Limits {
 
 /// The environment's values that matter here, handed in from the edge.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Environment {
+pub struct RegistryEnvironment {
     /// `DOCKER_CONFIG`: folder of docker's `config.json`.
     pub docker_config: Option<PathBuf>,
     /// `HOME`: `~/.docker/config.json` where `DOCKER_CONFIG` is not set.
@@ -131,7 +131,7 @@ pub struct Environment {
     pub no_proxy: Option<String>,
 }
 
-impl Environment {
+impl RegistryEnvironment {
     /// Picks the values that matter out of an environment. An empty value counts as not set.
     ///
     /// ```

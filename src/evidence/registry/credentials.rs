@@ -4,9 +4,9 @@
 //! `$XDG_RUNTIME_DIR/containers/auth.json`. In each: the registry's own helper, else the store, else what is
 //! written in the file. A helper that fails is a configuration error that names it, never an anonymous read.
 
-use crate::evidence::registry::config::Environment;
-use crate::evidence::registry::secret::Secret;
-use crate::program::{self, Bounds, Fault};
+use crate::evidence::registry::config::RegistryEnvironment;
+use crate::evidence::registry::secret::RegistrySecret;
+use crate::program::{self, Bounds, ProgramFault};
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -30,25 +30,25 @@ pub(super) enum Credential {
     /// Nothing.
     Anonymous,
     /// User and password.
-    Basic { user: String, password: Secret },
+    Basic { user: String, password: RegistrySecret },
     /// A refresh token for the token endpoint.
-    Identity(Secret),
+    Identity(RegistrySecret),
     /// Used as Bearer token as it is.
-    Registry(Secret),
+    Registry(RegistrySecret),
 }
 
 /// One configuration file, as far as we use it.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ConfigFile {
-    auths: Option<BTreeMap<String, Entry>>,
+    auths: Option<BTreeMap<String, CredentialEntry>>,
     creds_store: Option<String>,
     cred_helpers: Option<BTreeMap<String, String>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Entry {
+struct CredentialEntry {
     auth: Option<String>,
     username: Option<String>,
     password: Option<String>,
@@ -56,7 +56,7 @@ struct Entry {
     registrytoken: Option<String>,
 }
 
-impl std::fmt::Debug for Entry {
+impl std::fmt::Debug for CredentialEntry {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("Entry(***)")
     }
@@ -67,16 +67,16 @@ type HelperAnswer = Result<Option<Credential>, String>;
 
 /// The files, read once, and what helpers have answered.
 #[derive(Debug)]
-pub(super) struct Credentials {
-    environment: Environment,
+pub(super) struct RegistryCredentials {
+    environment: RegistryEnvironment,
     patience: Duration,
     files: OnceLock<Result<Vec<(PathBuf, ConfigFile)>, String>>,
     /// By helper and server.
     helpers: Mutex<HashMap<(String, String), HelperCell>>,
 }
 
-impl Credentials {
-    pub(super) fn new(environment: Environment, patience: Duration) -> Self {
+impl RegistryCredentials {
+    pub(super) fn new(environment: RegistryEnvironment, patience: Duration) -> Self {
         Self { environment, patience, files: OnceLock::new(), helpers: Mutex::default() }
     }
 
@@ -84,27 +84,27 @@ impl Credentials {
     ///
     /// # Errors
     /// Names the file or the helper that cannot be used; never shows what is in it.
-    pub(super) async fn look_up(&self, registry: &str, path: &str) -> Result<Credential, String> {
+    pub(super) async fn look_up_credential(&self, registry: &str, path: &str) -> Result<Credential, String> {
         let files = self.files.get_or_init(|| self.read_files()).as_ref().map_err(Clone::clone)?;
-        let keys = keys(registry, path);
+        let keys = list_keys(registry, path);
         for (file, config) in files {
-            let own = keys.iter().find_map(|key| find(config.cred_helpers.as_ref()?, key));
+            let own = keys.iter().find_map(|key| find_by_key(config.cred_helpers.as_ref()?, key));
             if let Some(helper) = own.filter(|h| !h.is_empty()) {
                 // The registry's own helper speaks for it alone, as in docker.
-                if let Some(known) = self.ask(file, helper, registry).await? {
+                if let Some(known) = self.ask_helper(file, helper, registry).await? {
                     return Ok(known);
                 }
                 continue;
             }
             if let Some(store) = config.creds_store.as_ref().filter(|s| !s.is_empty())
-                && let Some(known) = self.ask(file, store, registry).await?
+                && let Some(known) = self.ask_helper(file, store, registry).await?
             {
                 return Ok(known);
             }
             for key in &keys {
-                let Some(entry) = config.auths.as_ref().and_then(|a| find(a, key)) else { continue };
+                let Some(entry) = config.auths.as_ref().and_then(|a| find_by_key(a, key)) else { continue };
                 let wrong = |why| format!("{}: the entry of {key} {why}", file.display());
-                if let Some(known) = entry.credential().map_err(wrong)? {
+                if let Some(known) = entry.parse_credential().map_err(wrong)? {
                     return Ok(known);
                 }
             }
@@ -137,7 +137,7 @@ impl Credentials {
     }
 
     /// Asks a helper once per server.
-    async fn ask(&self, file: &Path, helper: &str, registry: &str) -> HelperAnswer {
+    async fn ask_helper(&self, file: &Path, helper: &str, registry: &str) -> HelperAnswer {
         let server = if is_hub(registry) { HUB_KEY } else { registry };
         let cell = {
             let mut helpers = self.helpers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -145,22 +145,26 @@ impl Credentials {
         };
         cell.get_or_init(|| async {
             let program = format!("docker-credential-{helper}");
-            let known = self.run(&program, server).await;
+            let known = self.run_helper(&program, server).await;
             known.map_err(|why| format!("credential helper {program}, named in {}, {why}", file.display()))
         })
         .await
         .clone()
     }
 
-    async fn run(&self, program: &str, server: &str) -> HelperAnswer {
+    async fn run_helper(&self, program: &str, server: &str) -> HelperAnswer {
         let path = self.find_program(program).ok_or("is not in PATH")?;
         let mut command = Command::new(path);
         command.arg("get").stderr(Stdio::null());
         let (input, bounds) = (server.to_owned(), Bounds { time: self.patience, output: HELPER_OUTPUT });
-        let run = tokio::task::spawn_blocking(move || program::run(command, input.as_bytes(), bounds));
+        let run =
+            tokio::task::spawn_blocking(move || program::run_program(command, input.as_bytes(), bounds));
         let ended = run.await.map_err(|_| "cannot be waited for")?.map_err(|fault| match fault {
-            Fault::Late(_) => "does not answer in time".to_owned(),
-            Fault::Absent | Fault::Start(_) | Fault::TooMuch(_) | Fault::Lost(_) => {
+            ProgramFault::Late(_) => "does not answer in time".to_owned(),
+            ProgramFault::Absent
+            | ProgramFault::Start(_)
+            | ProgramFault::TooMuch(_)
+            | ProgramFault::Lost(_) => {
                 format!("fails: {fault}")
             }
         })?;
@@ -175,8 +179,8 @@ impl Credentials {
         let answer: HelperOutput =
             serde_json::from_slice(&output).map_err(|_| "prints something that is no credentials")?;
         Ok(Some(match answer.username.as_str() {
-            "<token>" => Credential::Identity(Secret::new(answer.secret)),
-            _ => Credential::Basic { user: answer.username, password: Secret::new(answer.secret) },
+            "<token>" => Credential::Identity(RegistrySecret::new(answer.secret)),
+            _ => Credential::Basic { user: answer.username, password: RegistrySecret::new(answer.secret) },
         }))
     }
 
@@ -196,15 +200,15 @@ struct HelperOutput {
     secret: String,
 }
 
-impl Entry {
+impl CredentialEntry {
     /// `Ok(None)`: the entry is there and empty, as a store leaves it.
-    fn credential(&self) -> Result<Option<Credential>, &'static str> {
+    fn parse_credential(&self) -> Result<Option<Credential>, &'static str> {
         let given = |text: &Option<String>| text.clone().filter(|t| !t.is_empty());
         if let Some(token) = given(&self.registrytoken) {
-            return Ok(Some(Credential::Registry(Secret::new(token))));
+            return Ok(Some(Credential::Registry(RegistrySecret::new(token))));
         }
         if let Some(token) = given(&self.identitytoken) {
-            return Ok(Some(Credential::Identity(Secret::new(token))));
+            return Ok(Some(Credential::Identity(RegistrySecret::new(token))));
         }
         if let Some(auth) = given(&self.auth) {
             let lenient =
@@ -217,11 +221,14 @@ impl Entry {
             // Docker pads with NUL.
             let decoded = decoded.trim_end_matches('\0');
             let (user, password) = decoded.split_once(':').ok_or("has an auth without a colon")?;
-            return Ok(Some(Credential::Basic { user: user.to_owned(), password: Secret::new(password) }));
+            return Ok(Some(Credential::Basic {
+                user: user.to_owned(),
+                password: RegistrySecret::new(password),
+            }));
         }
         match (given(&self.username), given(&self.password)) {
             (Some(user), Some(password)) => {
-                Ok(Some(Credential::Basic { user, password: Secret::new(password) }))
+                Ok(Some(Credential::Basic { user, password: RegistrySecret::new(password) }))
             }
             _ => Ok(None),
         }
@@ -233,7 +240,7 @@ fn is_hub(registry: &str) -> bool {
 }
 
 /// The keys under which a repository's credentials may be kept, the most exact first.
-fn keys(registry: &str, path: &str) -> Vec<String> {
+fn list_keys(registry: &str, path: &str) -> Vec<String> {
     let hosts: &[&str] = match is_hub(registry) {
         true => &[HUB_KEY, "index.docker.io", "docker.io", "registry-1.docker.io"],
         false => &[registry],
@@ -249,12 +256,12 @@ fn keys(registry: &str, path: &str) -> Vec<String> {
 }
 
 /// A value by its key: exactly, else by what a key with scheme, API path or trailing slash means.
-fn find<'a, T>(map: &'a BTreeMap<String, T>, key: &str) -> Option<&'a T> {
-    map.get(key).or_else(|| map.iter().find(|(k, _)| bare(k) == key).map(|(_, v)| v))
+fn find_by_key<'a, T>(map: &'a BTreeMap<String, T>, key: &str) -> Option<&'a T> {
+    map.get(key).or_else(|| map.iter().find(|(k, _)| strip_key(k) == key).map(|(_, v)| v))
 }
 
 /// `https://r.example/v2/` → `r.example`; `r.example/team/` → `r.example/team`.
-fn bare(key: &str) -> &str {
+fn strip_key(key: &str) -> &str {
     match key.strip_prefix("https://").or_else(|| key.strip_prefix("http://")) {
         // A URL's path is the API's, not a repository's.
         Some(url) => url.split('/').next().unwrap_or(url),
@@ -270,19 +277,19 @@ mod tests {
 
     struct Home {
         folder: tempfile::TempDir,
-        environment: Environment,
+        environment: RegistryEnvironment,
     }
 
     impl Home {
         fn new(config: &str) -> Self {
             let folder = tempfile::tempdir().unwrap();
             std::fs::write(folder.path().join("config.json"), config).unwrap();
-            let environment = Environment {
+            let environment = RegistryEnvironment {
                 docker_config: Some(folder.path().to_owned()),
                 path: Some(
                     std::env::join_paths([folder.path(), Path::new("/usr/bin"), Path::new("/bin")]).unwrap(),
                 ),
-                ..Environment::default()
+                ..RegistryEnvironment::default()
             };
             Self { folder, environment }
         }
@@ -294,12 +301,14 @@ mod tests {
         }
 
         async fn ask(&self, registry: &str, path: &str) -> Result<Credential, String> {
-            Credentials::new(self.environment.clone(), Duration::from_secs(5)).look_up(registry, path).await
+            RegistryCredentials::new(self.environment.clone(), Duration::from_secs(5))
+                .look_up_credential(registry, path)
+                .await
         }
     }
 
     fn basic(user: &str, password: &str) -> Result<Credential, String> {
-        Ok(Credential::Basic { user: user.into(), password: Secret::new(password) })
+        Ok(Credential::Basic { user: user.into(), password: RegistrySecret::new(password) })
     }
 
     fn encode(pair: &str) -> String {
@@ -321,7 +330,10 @@ mod tests {
         );
         assert_eq!(home.ask("a.example", "x").await, basic("own", "a.example"));
         assert_eq!(home.ask("b.example:5000", "x").await, basic("inline", "pass:with colon "));
-        assert_eq!(home.ask("c.example", "x").await, Ok(Credential::Identity(Secret::new("refresh"))));
+        assert_eq!(
+            home.ask("c.example", "x").await,
+            Ok(Credential::Identity(RegistrySecret::new("refresh")))
+        );
         assert_eq!(home.ask("docker.io", "library/x").await, basic("inline", "pass:with colon "));
         assert_eq!(home.ask("d.example", "x").await, Ok(Credential::Anonymous));
     }
@@ -345,8 +357,14 @@ mod tests {
             assert!(!error.contains("hunter2"), "{error}");
         }
         home.helper("h", "cat >/dev/null; sleep 60");
-        let hasty = Credentials::new(home.environment.clone(), Duration::from_millis(100));
-        assert!(hasty.look_up("a.example", "x").await.unwrap_err().ends_with("does not answer in time"));
+        let hasty = RegistryCredentials::new(home.environment.clone(), Duration::from_millis(100));
+        assert!(
+            hasty
+                .look_up_credential("a.example", "x")
+                .await
+                .unwrap_err()
+                .ends_with("does not answer in time")
+        );
         home.helper("h", "echo credentials not found in native keychain; exit 1");
         assert_eq!(ask().await, Ok(Credential::Anonymous));
         let sneaky = Home::new(r#"{"credsStore": "../../bin/true"}"#);
@@ -364,8 +382,8 @@ mod tests {
                 log.display()
             ),
         );
-        let credentials = Credentials::new(home.environment.clone(), Duration::from_secs(5));
-        let all = ["a", "b", "a"].map(|path| credentials.look_up("r.example", path));
+        let credentials = RegistryCredentials::new(home.environment.clone(), Duration::from_secs(5));
+        let all = ["a", "b", "a"].map(|path| credentials.look_up_credential("r.example", path));
         assert!(futures::future::join_all(all).await.iter().all(|c| *c == basic("u", "p")));
         assert_eq!(std::fs::read_to_string(log).unwrap(), "r.example\n");
     }
@@ -384,7 +402,7 @@ mod tests {
         )
         .unwrap();
         let home = Home {
-            environment: Environment { registry_auth_file: Some(podman), ..home.environment.clone() },
+            environment: RegistryEnvironment { registry_auth_file: Some(podman), ..home.environment.clone() },
             ..home
         };
         assert_eq!(home.ask("r.example", "team/app").await, basic("app", "p"));
@@ -404,8 +422,11 @@ mod tests {
             encode("ignored:"),
             encode("no colon")
         ));
-        assert_eq!(home.ask("i.example", "x").await, Ok(Credential::Identity(Secret::new("refresh"))));
-        assert_eq!(home.ask("t.example", "x").await, Ok(Credential::Registry(Secret::new("bearer"))));
+        assert_eq!(
+            home.ask("i.example", "x").await,
+            Ok(Credential::Identity(RegistrySecret::new("refresh")))
+        );
+        assert_eq!(home.ask("t.example", "x").await, Ok(Credential::Registry(RegistrySecret::new("bearer"))));
         assert_eq!(home.ask("p.example", "x").await, basic("u", "p "));
         assert_eq!(home.ask("e.example", "x").await, Ok(Credential::Anonymous));
         assert_eq!(home.ask("u.example", "x").await, basic("u", "p"));
@@ -420,10 +441,11 @@ mod tests {
         let home = Home::new("{\"auths\": hunter2");
         let error = home.ask("r.example", "x").await.unwrap_err();
         assert!(error.ends_with("config.json: not a configuration of registry logins"), "{error}");
-        let none = Credentials::new(Environment::default(), Duration::from_secs(1));
-        assert_eq!(none.look_up("r.example", "x").await, Ok(Credential::Anonymous));
-        let nowhere = Environment { docker_config: Some("/nowhere".into()), ..Environment::default() };
-        let none = Credentials::new(nowhere, Duration::from_secs(1));
-        assert_eq!(none.look_up("r.example", "x").await, Ok(Credential::Anonymous));
+        let none = RegistryCredentials::new(RegistryEnvironment::default(), Duration::from_secs(1));
+        assert_eq!(none.look_up_credential("r.example", "x").await, Ok(Credential::Anonymous));
+        let nowhere =
+            RegistryEnvironment { docker_config: Some("/nowhere".into()), ..RegistryEnvironment::default() };
+        let none = RegistryCredentials::new(nowhere, Duration::from_secs(1));
+        assert_eq!(none.look_up_credential("r.example", "x").await, Ok(Credential::Anonymous));
     }
 }

@@ -15,12 +15,12 @@ const FOREIGN: usize = 120;
 
 /// The request as a report names it: method, scheme, host, path. Never the query: redirects carry
 /// signatures there.
-pub(super) fn request_line(method: &str, url: &Url) -> String {
-    format!("{method} {}", without_query(url))
+pub(super) fn format_request_line(method: &str, url: &Url) -> String {
+    format!("{method} {}", strip_query(url))
 }
 
 /// A URL without user, query and fragment.
-pub(super) fn without_query(url: &Url) -> String {
+pub(super) fn strip_query(url: &Url) -> String {
     let mut bare = url.clone();
     bare.set_query(None);
     bare.set_fragment(None);
@@ -31,7 +31,7 @@ pub(super) fn without_query(url: &Url) -> String {
 }
 
 /// An Unread of this room.
-pub(super) fn unread(
+pub(super) fn make_unread(
     reason: Verified,
     request: &str,
     status: Option<u16>,
@@ -42,18 +42,18 @@ pub(super) fn unread(
 }
 
 /// The bytes are not what was asked for.
-pub(super) fn integrity(request: &str, status: Option<u16>, why: impl Into<String>) -> Unread {
-    unread(Verified::RegistryError, request, status, format!("integrity: {}", why.into()), false)
+pub(super) fn make_integrity_unread(request: &str, status: Option<u16>, why: impl Into<String>) -> Unread {
+    make_unread(Verified::RegistryError, request, status, format!("integrity: {}", why.into()), false)
 }
 
 /// The registry broke a rule.
-pub(super) fn broken(request: &str, status: Option<u16>, why: impl Into<String>) -> Unread {
-    unread(Verified::RegistryError, request, status, why, false)
+pub(super) fn make_broken_unread(request: &str, status: Option<u16>, why: impl Into<String>) -> Unread {
+    make_unread(Verified::RegistryError, request, status, why, false)
 }
 
 /// One try that brought no usable answer.
 #[derive(Debug)]
-pub(super) struct Fault {
+pub(super) struct RequestFault {
     /// What to say when it was the last try.
     pub unread: Unread,
     /// Another try may fare better.
@@ -64,16 +64,16 @@ pub(super) struct Fault {
     pub retry_after: Option<Duration>,
 }
 
-impl Fault {
+impl RequestFault {
     /// Trying again is of no use.
-    pub(super) fn settled(unread: Unread) -> Self {
+    pub(super) fn from_unread(unread: Unread) -> Self {
         Self { unread, transient: false, unreachable: false, retry_after: None }
     }
 
     /// Nothing answered in time, or the connection broke.
-    pub(super) fn no_answer(request: &str, why: impl Into<String>, unreachable: bool) -> Self {
+    pub(super) fn from_silence(request: &str, why: impl Into<String>, unreachable: bool) -> Self {
         Self {
-            unread: unread(Verified::RegistryUnreachable, request, None, why, true),
+            unread: make_unread(Verified::RegistryUnreachable, request, None, why, true),
             transient: true,
             unreachable,
             retry_after: None,
@@ -81,56 +81,62 @@ impl Fault {
     }
 
     /// From the HTTP stack.
-    pub(super) fn transport(request: &str, error: &reqwest::Error) -> Self {
+    pub(super) fn from_transport(request: &str, error: &reqwest::Error) -> Self {
         if error.is_builder() {
-            return Self::settled(broken(request, None, "the request cannot be made"));
+            return Self::from_unread(make_broken_unread(request, None, "the request cannot be made"));
         }
-        let causes = causes(error);
+        let causes = collect_causes(error);
         if causes.iter().any(|cause| cause.is::<TooDeep>()) {
-            return Self::settled(broken(request, None, TooDeep.to_string()));
+            return Self::from_unread(make_broken_unread(request, None, TooDeep.to_string()));
         }
         if error.is_dns() {
-            return Self::no_answer(request, "host name not found", true);
+            return Self::from_silence(request, "host name not found", true);
         }
         if let Some(tls) = causes.iter().find_map(|cause| cause.downcast_ref::<rustls::Error>()) {
-            return Self::tls(request, tls);
+            return Self::from_tls(request, tls);
         }
         // These errors have no type that can be named.
         let says = |text: &str| causes.iter().any(|cause| cause.to_string().contains(text));
         if says("proxy authorization required") {
             let why = "the proxy wants credentials (407)";
-            return Self::settled(unread(Verified::RegistryUnreachable, request, Some(407), why, false));
+            return Self::from_unread(make_unread(
+                Verified::RegistryUnreachable,
+                request,
+                Some(407),
+                why,
+                false,
+            ));
         }
         if says("failed to create underlying connection") {
-            return Self::no_answer(request, "the proxy cannot be reached", true);
+            return Self::from_silence(request, "the proxy cannot be reached", true);
         }
         if says("tunnel error") {
-            return Self::no_answer(request, "the proxy makes no connection", true);
+            return Self::from_silence(request, "the proxy makes no connection", true);
         }
         if says("tls handshake eof") {
-            return Self::no_answer(request, "TLS: the handshake ends early", true);
+            return Self::from_silence(request, "TLS: the handshake ends early", true);
         }
         if says("invalid HTTP") {
-            return Self::no_answer(request, "the answer is not HTTP", true);
+            return Self::from_silence(request, "the answer is not HTTP", true);
         }
-        let why = causes.iter().find_map(|cause| io_words(cause.downcast_ref::<io::Error>()?.kind()));
+        let why = causes.iter().find_map(|cause| describe_io_kind(cause.downcast_ref::<io::Error>()?.kind()));
         let words = match why {
             Some(words) => words,
             None if error.is_timeout() => "no connection in time",
             None if error.is_connect() => "no connection",
             None => "the connection ended before the answer did",
         };
-        Self::no_answer(request, words, error.is_connect() || error.is_timeout())
+        Self::from_silence(request, words, error.is_connect() || error.is_timeout())
     }
 
-    fn tls(request: &str, error: &rustls::Error) -> Self {
-        let why = format!("TLS: {}", tidy(&error.to_string()));
-        Self::settled(unread(Verified::RegistryUnreachable, request, None, why, false))
+    fn from_tls(request: &str, error: &rustls::Error) -> Self {
+        let why = format!("TLS: {}", tidy_text(&error.to_string()));
+        Self::from_unread(make_unread(Verified::RegistryUnreachable, request, None, why, false))
     }
 }
 
 /// Everything that caused an error. What an `io::Error` wraps is not among its sources.
-fn causes(error: &reqwest::Error) -> Vec<&(dyn std::error::Error + 'static)> {
+fn collect_causes(error: &reqwest::Error) -> Vec<&(dyn std::error::Error + 'static)> {
     let mut found = Vec::new();
     let mut next = error.source();
     while let Some(cause) = next {
@@ -143,7 +149,7 @@ fn causes(error: &reqwest::Error) -> Vec<&(dyn std::error::Error + 'static)> {
     found
 }
 
-fn io_words(kind: io::ErrorKind) -> Option<&'static str> {
+fn describe_io_kind(kind: io::ErrorKind) -> Option<&'static str> {
     // The list of kinds is open: what is not named here has no words of its own.
     Some(match kind {
         io::ErrorKind::ConnectionRefused => "connection refused",
@@ -157,9 +163,9 @@ fn io_words(kind: io::ErrorKind) -> Option<&'static str> {
 }
 
 /// What a status says, of a request for `whose`, that is neither success nor an authoritative "not there".
-pub(super) fn refused(request: &str, status: u16, body: &[u8], whose: &str) -> Unread {
+pub(super) fn make_refused_unread(request: &str, status: u16, body: &[u8], whose: &str) -> Unread {
     let said = match OciErrors::parse(body) {
-        Some(errors) => errors.words(),
+        Some(errors) => errors.format_errors(),
         None => String::new(),
     };
     let why = |what: &str| format!("{what}{said}");
@@ -175,7 +181,7 @@ pub(super) fn refused(request: &str, status: u16, body: &[u8], whose: &str) -> U
         }
         _ => (Verified::RegistryError, format!("the registry answers {status}{said}"), false),
     };
-    unread(reason, request, Some(status), why, retryable)
+    make_unread(reason, request, Some(status), why, retryable)
 }
 
 /// Whether waiting may help.
@@ -205,17 +211,17 @@ impl OciErrors {
     }
 
     /// Whether one of the codes is among these.
-    pub(super) fn has(&self, codes: &[&str]) -> bool {
+    pub(super) fn has_code(&self, codes: &[&str]) -> bool {
         self.errors.iter().any(|e| e.code.as_deref().is_some_and(|c| codes.contains(&c)))
     }
 
     /// `: DENIED requested access to the resource is denied`, or nothing.
-    fn words(&self) -> String {
+    fn format_errors(&self) -> String {
         let Some(first) = self.errors.first() else { return String::new() };
         let code = first.code.as_deref().filter(|c| {
             (1..=40).contains(&c.len()) && c.bytes().all(|b| b.is_ascii_uppercase() || b == b'_')
         });
-        let message = first.message.as_deref().map(tidy).unwrap_or_default();
+        let message = first.message.as_deref().map(tidy_text).unwrap_or_default();
         match (code, message.as_str()) {
             (None, "") => String::new(),
             (None, message) => format!(": {message}"),
@@ -231,12 +237,13 @@ const DENIALS: &[&str] = &["UNAUTHORIZED", "DENIED", "TOOMANYREQUESTS"];
 /// Whether a 404 says with authority that the thing is not there: a registry's own error, or nothing at
 /// all (the body is optional). A web page, or text of a proxy in between, says nothing.
 pub(super) fn is_absence(status: u16, body: &[u8]) -> bool {
-    status == 404 && (body.is_empty() || OciErrors::parse(body).is_some_and(|errors| !errors.has(DENIALS)))
+    status == 404
+        && (body.is_empty() || OciErrors::parse(body).is_some_and(|errors| !errors.has_code(DENIALS)))
 }
 
 /// Foreign text made fit for a message that is kept: one line, cut, and words with a digit in them (request
 /// ids, times, ports, digests) replaced, so that the same fault has the same words in the next run.
-pub(super) fn tidy(text: &str) -> String {
+pub(super) fn tidy_text(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty());
     let mut line = String::new();
     for word in words {
@@ -275,28 +282,31 @@ mod tests {
     fn words_of_a_registry_are_stable_and_short() {
         let a = br#"{"errors":[{"code":"TOOMANYREQUESTS","message":"quota at 17:03:22 \u001b[31m id=77ab spent"}]}"#;
         let b = br#"{"errors":[{"code":"TOOMANYREQUESTS","message":"quota at 18:59:00 \u001b[31m id=90cc spent"}]}"#;
-        let why = refused("GET https://r.example/v2/a", 429, a, "x").why;
-        assert_eq!(why, refused("GET https://r.example/v2/a", 429, b, "x").why);
+        let why = make_refused_unread("GET https://r.example/v2/a", 429, a, "x").why;
+        assert_eq!(why, make_refused_unread("GET https://r.example/v2/a", 429, b, "x").why);
         assert_eq!(why, "too many requests (429): TOOMANYREQUESTS quota at … … … spent");
-        assert!(tidy(&"long ".repeat(100)).chars().count() <= FOREIGN + 1);
-        assert_eq!(tidy("a\n\tb\u{7}c"), "a b c");
+        assert!(tidy_text(&"long ".repeat(100)).chars().count() <= FOREIGN + 1);
+        assert_eq!(tidy_text("a\n\tb\u{7}c"), "a b c");
     }
 
     #[test]
     fn each_status_has_its_reason() {
-        let reason = |status| refused("GET x", status, b"", "x").reason;
+        let reason = |status| make_refused_unread("GET x", status, b"", "x").reason;
         assert_eq!(reason(401), Verified::RegistryUnauthorized);
         assert_eq!(reason(403), Verified::RegistryUnauthorized);
         assert_eq!(reason(429), Verified::RegistryRateLimited);
         for status in [400, 404, 405, 410, 500, 502, 503, 504, 599, 302] {
             assert_eq!(reason(status), Verified::RegistryError, "{status}");
         }
-        assert!(refused("GET x", 503, b"", "x").retryable && !refused("GET x", 405, b"", "x").retryable);
+        assert!(
+            make_refused_unread("GET x", 503, b"", "x").retryable
+                && !make_refused_unread("GET x", 405, b"", "x").retryable
+        );
     }
 
     #[test]
     fn a_request_line_holds_no_secret() {
         let url = Url::parse("https://u:p@s3.example/blob?X-Amz-Signature=abc#f").unwrap();
-        assert_eq!(request_line("GET", &url), "GET https://s3.example/blob");
+        assert_eq!(format_request_line("GET", &url), "GET https://s3.example/blob");
     }
 }

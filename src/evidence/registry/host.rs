@@ -3,8 +3,8 @@
 use crate::error::Failure;
 use crate::evidence::registry::auth::Auth;
 use crate::evidence::registry::clients::Clients;
-use crate::evidence::registry::config::{HostConfig, Limits};
-use crate::evidence::registry::credentials::Credentials;
+use crate::evidence::registry::config::{HostConfig, RegistryLimits};
+use crate::evidence::registry::credentials::RegistryCredentials;
 use crate::evidence::registry::realm::{Depth, Reach};
 use crate::model::evidence::Unread;
 use reqwest::Client;
@@ -46,13 +46,13 @@ impl Host {
     pub(super) fn new(
         registry: &str,
         config: &HostConfig,
-        limits: &Limits,
+        limits: &RegistryLimits,
         clients: &Clients,
-        credentials: &Arc<Credentials>,
+        credentials: &Arc<RegistryCredentials>,
     ) -> Result<Self, Failure> {
-        let base = base(registry, config)?;
+        let base = resolve_base(registry, config)?;
         let owner = match &config.mirror {
-            Some(_) => authority(&base),
+            Some(_) => format_authority(&base),
             None => registry.to_owned(),
         };
         let slots = config.concurrency.unwrap_or(limits.concurrency).get().min(Semaphore::MAX_PERMITS);
@@ -70,7 +70,7 @@ impl Host {
     }
 
     /// Held while the tag of this name is read, changed and written.
-    pub(super) fn turn(&self, tag: &str) -> Arc<AsyncMutex<()>> {
+    pub(super) fn find_turn(&self, tag: &str) -> Arc<AsyncMutex<()>> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(turns.entry(tag.to_owned()).or_default())
     }
@@ -86,7 +86,7 @@ impl Host {
     }
 
     /// Why nobody should ask at the moment: the registry is down, or has asked for a long pause.
-    pub(super) fn on_hold(&self) -> Option<Unread> {
+    pub(super) fn find_hold(&self) -> Option<Unread> {
         let mut hold = self.hold.lock().unwrap_or_else(PoisonError::into_inner);
         if hold.as_ref().is_some_and(|(until, _)| *until <= Instant::now()) {
             *hold = None;
@@ -104,7 +104,7 @@ impl Host {
 }
 
 /// `host[:port]`, as credentials are kept under it.
-fn authority(base: &Url) -> String {
+fn format_authority(base: &Url) -> String {
     let host = base.host_str().unwrap_or_default();
     base.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
@@ -113,13 +113,14 @@ fn authority(base: &Url) -> String {
 ///
 /// # Errors
 /// An input failure: the mirror is no `http(s)://host[:port]`.
-pub(super) fn base(registry: &str, config: &HostConfig) -> Result<Url, Failure> {
+pub(super) fn resolve_base(registry: &str, config: &HostConfig) -> Result<Url, Failure> {
     let wrong = |what: &str, why: &str| {
-        Failure::input("registry-url", format!("{what:?} {why}")).of(format!("registry {registry}"))
+        Failure::new_input("registry-url", format!("{what:?} {why}"))
+            .with_object(format!("registry {registry}"))
     };
     if let Some(mirror) = &config.mirror {
         let why = "must be https://host[:port] or http://host[:port], without path, user and query";
-        let url = Url::parse(mirror).map_err(|_| wrong(mirror, why).field("mirror"))?;
+        let url = Url::parse(mirror).map_err(|_| wrong(mirror, why).with_field("mirror"))?;
         let plain = matches!(url.scheme(), "http" | "https")
             && url.has_host()
             && url.path() == "/"
@@ -127,7 +128,7 @@ pub(super) fn base(registry: &str, config: &HostConfig) -> Result<Url, Failure> 
             && url.fragment().is_none()
             && url.username().is_empty()
             && url.password().is_none();
-        return if plain { Ok(url) } else { Err(wrong(mirror, why).field("mirror")) };
+        return if plain { Ok(url) } else { Err(wrong(mirror, why).with_field("mirror")) };
     }
     let host = match registry {
         "docker.io" | "index.docker.io" => DOCKER_HUB,
@@ -145,7 +146,7 @@ mod tests {
     #[test]
     fn a_registry_is_asked_where_the_settings_say() {
         let ask = |registry: &str, plain_http, mirror: Option<&str>| {
-            base(
+            resolve_base(
                 registry,
                 &HostConfig { plain_http, mirror: mirror.map(str::to_owned), ..HostConfig::default() },
             )

@@ -1,13 +1,13 @@
 //! One request and its answer: redirects, caps, time-outs, tries. What an answer means for a claim is not
 //! known here.
 
-use crate::evidence::registry::auth::{Action, Authorization};
+use crate::evidence::registry::auth::{Action, RegistryAuthorization};
 use crate::evidence::registry::budget::Budget;
 use crate::evidence::registry::clients::Clients;
-use crate::evidence::registry::config::Limits;
-use crate::evidence::registry::fault::{self, Fault};
+use crate::evidence::registry::config::RegistryLimits;
+use crate::evidence::registry::fault::{self, RequestFault};
 use crate::evidence::registry::host::Host;
-use crate::evidence::registry::link::same_origin;
+use crate::evidence::registry::link::is_same_origin;
 use crate::evidence::registry::request_log::RequestLog;
 use crate::evidence::registry::retry;
 use crate::model::evidence::Unread;
@@ -22,10 +22,10 @@ use url::Url;
 
 /// Everything a request of one repository needs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Session<'a> {
+pub(super) struct RegistrySession<'a> {
     pub host: &'a Host,
     pub repository: &'a OciRepository,
-    pub limits: &'a Limits,
+    pub limits: &'a RegistryLimits,
     pub budget: &'a Arc<Budget>,
     pub log: &'a RequestLog,
     pub clients: &'a Clients,
@@ -34,7 +34,7 @@ pub(super) struct Session<'a> {
 
 /// One request.
 #[derive(Debug, Clone)]
-pub(super) struct Call {
+pub(super) struct RegistryCall {
     pub method: Method,
     pub url: Url,
     pub headers: Vec<(HeaderName, HeaderValue)>,
@@ -45,20 +45,20 @@ pub(super) struct Call {
     pub action: Action,
 }
 
-impl Call {
+impl RegistryCall {
     pub(super) fn new(method: Method, url: Url, cap: u64) -> Self {
         let action = if matches!(method, Method::GET | Method::HEAD) { Action::Pull } else { Action::Push };
         Self { method, url, headers: Vec::new(), body: Bytes::new(), cap, action }
     }
 
-    pub(super) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    pub(super) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
     }
 
     /// As reports name it.
-    pub(super) fn line(&self) -> String {
-        fault::request_line(self.method.as_str(), &self.url)
+    pub(super) fn format_line(&self) -> String {
+        fault::format_request_line(self.method.as_str(), &self.url)
     }
 }
 
@@ -89,23 +89,23 @@ impl Reply {
     }
 
     /// What this answer says when it is neither success nor absence.
-    pub(super) fn refused(&self) -> Unread {
-        fault::refused(&self.line, self.status, &self.body, &self.whose)
+    pub(super) fn make_refused_unread(&self) -> Unread {
+        fault::make_refused_unread(&self.line, self.status, &self.body, &self.whose)
     }
 }
 
 /// What is read of an answer's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Body {
+pub(super) enum BodyExtent {
     /// All of it.
     Whole,
     /// Nothing of a success: the status is enough.
     StatusOnly,
 }
 
-impl Session<'_> {
+impl RegistrySession<'_> {
     /// `<base>v2/<repository><rest>`.
-    pub(super) fn url(&self, rest: &str) -> Url {
+    pub(super) fn build_url(&self, rest: &str) -> Url {
         let mut url = self.host.base.clone();
         url.set_path(&format!("/v2/{}{rest}", self.repository.path()));
         url
@@ -115,36 +115,37 @@ impl Session<'_> {
     ///
     /// # Errors
     /// There is no answer at all, or none that may be read.
-    pub(super) async fn send(&self, call: &Call, body: Body) -> Result<Reply, Unread> {
-        let line = call.line();
+    pub(super) async fn send_call(&self, call: &RegistryCall, body: BodyExtent) -> Result<Reply, Unread> {
+        let line = call.format_line();
         if self.offline {
             let why = "offline: no request is made";
-            return Err(fault::unread(Verified::RegistryUnreachable, &line, None, why, false));
+            return Err(fault::make_unread(Verified::RegistryUnreachable, &line, None, why, false));
         }
-        let mut last = Err(Fault::no_answer(&line, "no time left for this artifact", false));
+        let mut last = Err(RequestFault::from_silence(&line, "no time left for this artifact", false));
         for n in 1..=self.limits.tries.max(1) {
-            if let Some(why) = self.host.on_hold() {
+            if let Some(why) = self.host.find_hold() {
                 return Err(Unread { request: line, ..why });
             }
             if self.budget.remaining().is_zero() {
                 break;
             }
-            last = self.attempt(call, &line, body).await;
+            last = self.attempt_call(call, &line, body).await;
             let asked = match &last {
-                Ok(reply) if fault::is_transient(reply.status) => retry::after(&reply.headers),
+                Ok(reply) if fault::is_transient(reply.status) => retry::parse_retry_after(&reply.headers),
                 Ok(_) => break,
                 Err(fault) if fault.transient => fault.retry_after,
                 Err(_) => break,
             };
-            let pause = retry::pause(self.limits.backoff, n, asked);
+            let pause = retry::compute_pause(self.limits.backoff, n, asked);
             if n == self.limits.tries || pause >= self.budget.remaining() {
                 if let Some(asked) = asked {
-                    let why = last.as_ref().map_or_else(|fault| fault.unread.clone(), Reply::refused);
+                    let why =
+                        last.as_ref().map_or_else(|fault| fault.unread.clone(), Reply::make_refused_unread);
                     self.host.put_on_hold(asked, &why);
                 }
                 break;
             }
-            let _active = self.budget.activity();
+            let _active = self.budget.start_activity();
             tokio::time::sleep(pause).await;
         }
         last.map_err(|fault| {
@@ -155,36 +156,42 @@ impl Session<'_> {
         })
     }
 
-    async fn attempt(&self, call: &Call, line: &str, body: Body) -> Result<Reply, Fault> {
-        let closed = |_| Fault::settled(fault::broken(line, None, "the run is ending"));
+    async fn attempt_call(
+        &self,
+        call: &RegistryCall,
+        line: &str,
+        body: BodyExtent,
+    ) -> Result<Reply, RequestFault> {
+        let closed =
+            |_| RequestFault::from_unread(fault::make_broken_unread(line, None, "the run is ending"));
         let _slot = self.host.slots.acquire().await.map_err(closed)?;
         // The first request to a registry goes alone, so that one challenge teaches all others.
         let auth = &self.host.auth;
         let first = if auth.is_unknown() { Some(auth.first.lock().await) } else { None };
         let first = first.filter(|_| auth.is_unknown());
-        let _active = self.budget.activity();
+        let _active = self.budget.start_activity();
 
-        let mut sent = self.authorization(line, call.action, None).await?;
-        let tried = self.follow(call, line, body, sent.as_ref()).await;
+        let mut sent = self.resolve_authorization(line, call.action, None).await?;
+        let tried = self.follow_redirects(call, line, body, sent.as_ref()).await;
         if tried.is_err() {
             // No challenge to be had: the others need not queue for it.
             auth.learn_nothing();
         }
         let mut reply = tried?;
         // A host that a redirect led to teaches nothing and gets nothing.
-        let own = same_origin(&reply.url, &self.host.base);
-        let again = own && auth.challenged(&reply, self.repository.path(), call.action);
+        let own = is_same_origin(&reply.url, &self.host.base);
+        let again = own && auth.accept_challenge(&reply, self.repository.path(), call.action);
         drop(first);
         if again && sent.as_ref().is_none_or(|a| !a.fresh) {
-            sent = self.authorization(line, call.action, sent.as_ref()).await?;
-            reply = self.follow(call, line, body, sent.as_ref()).await?;
+            sent = self.resolve_authorization(line, call.action, sent.as_ref()).await?;
+            reply = self.follow_redirects(call, line, body, sent.as_ref()).await?;
         }
-        reply.whose = self.whose(call.action, sent.is_some());
+        reply.whose = self.describe_action(call.action, sent.is_some());
         Ok(reply)
     }
 
     /// For the message when it is denied.
-    fn whose(&self, action: Action, known: bool) -> String {
+    fn describe_action(&self, action: Action, known: bool) -> String {
         let who = if known { "" } else { ", asked without credentials," };
         match action {
             Action::Pull => format!("pull from {}{who}", self.repository.path()),
@@ -193,54 +200,64 @@ impl Session<'_> {
     }
 
     /// One try, with its redirects.
-    async fn follow(
+    async fn follow_redirects(
         &self,
-        call: &Call,
+        call: &RegistryCall,
         line: &str,
-        body: Body,
-        authorization: Option<&Authorization>,
-    ) -> Result<Reply, Fault> {
+        body: BodyExtent,
+        authorization: Option<&RegistryAuthorization>,
+    ) -> Result<Reply, RequestFault> {
         let mut url = call.url.clone();
         let mut method = call.method.clone();
         for _ in 0..=self.limits.redirects {
-            let response = self.hop(call, &method, &url, line, authorization).await?;
+            let response = self.send_hop(call, &method, &url, line, authorization).await?;
             let status = response.status().as_u16();
-            let Some(target) = redirect_target(&method, &response) else {
+            let Some(target) = find_redirect_target(&method, &response) else {
                 let success = response.status().is_success();
                 let (headers, url) = (response.headers().clone(), url.clone());
                 let read = match (success, body) {
-                    (true, Body::StatusOnly) => Bytes::new(),
-                    (true, Body::Whole) => self.read(response, line, call.cap).await?,
+                    (true, BodyExtent::StatusOnly) => Bytes::new(),
+                    (true, BodyExtent::Whole) => self.read_body(response, line, call.cap).await?,
                     (false, _) => self.read_beginning(response, line).await?,
                 };
                 let (line, whose) = (line.to_owned(), String::new());
                 return Ok(Reply { line, status, headers, body: read, url, whose });
             };
             let target = url.join(&target).map_err(|_| {
-                Fault::settled(fault::broken(line, Some(status), "redirects to something that is no URL"))
+                RequestFault::from_unread(fault::make_broken_unread(
+                    line,
+                    Some(status),
+                    "redirects to something that is no URL",
+                ))
             })?;
-            if !may_follow(&url, &target) {
+            if !can_follow(&url, &target) {
                 let why = "redirects from https to something else, which is refused";
-                return Err(Fault::settled(fault::broken(line, Some(status), why)));
+                return Err(RequestFault::from_unread(fault::make_broken_unread(line, Some(status), why)));
             }
             if status == 303 && method != Method::HEAD {
                 method = Method::GET;
             }
             url = target;
         }
-        Err(Fault::settled(fault::broken(line, None, "redirects without end")))
+        Err(RequestFault::from_unread(fault::make_broken_unread(line, None, "redirects without end")))
     }
 
-    async fn hop(
+    async fn send_hop(
         &self,
-        call: &Call,
+        call: &RegistryCall,
         method: &Method,
         url: &Url,
         line: &str,
-        authorization: Option<&Authorization>,
-    ) -> Result<Response, Fault> {
+        authorization: Option<&RegistryAuthorization>,
+    ) -> Result<Response, RequestFault> {
         let client = self.host.client.as_ref().map_err(|why| {
-            Fault::settled(fault::unread(Verified::RegistryUnreachable, line, None, why.clone(), false))
+            RequestFault::from_unread(fault::make_unread(
+                Verified::RegistryUnreachable,
+                line,
+                None,
+                why.clone(),
+                false,
+            ))
         })?;
         let mut request = client.request(method.clone(), url.clone());
         for (name, value) in &call.headers {
@@ -249,50 +266,61 @@ impl Session<'_> {
         if !call.body.is_empty() || matches!(*method, Method::POST | Method::PUT) {
             request = request.body(call.body.clone());
         }
-        let own = same_origin(url, &self.host.base);
+        let own = is_same_origin(url, &self.host.base);
         if let Some(authorization) = authorization.filter(|_| own) {
             request = request.header(header::AUTHORIZATION, authorization.header.clone());
         }
-        self.exchange(request, method, url, line, own).await
+        self.exchange_request(request, method, url, line, own).await
     }
 
     /// Sends one request and waits for the head of its answer.
-    pub(super) async fn exchange(
+    pub(super) async fn exchange_request(
         &self,
         request: RequestBuilder,
         method: &Method,
         url: &Url,
         line: &str,
         own: bool,
-    ) -> Result<Response, Fault> {
+    ) -> Result<Response, RequestFault> {
         let whole = self.limits.connect + self.limits.idle;
-        let sent = self.within(whole, request.send()).await;
+        let sent = self.run_within(whole, request.send()).await;
         let status = match &sent {
             Ok(Ok(response)) => Some(response.status().as_u16()),
             Ok(Err(_)) | Err(_) => None,
         };
-        self.log.add(method.as_str(), fault::without_query(url), status);
+        self.log.log_request(method.as_str(), fault::strip_query(url), status);
         match sent {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
-                let mut fault = Fault::transport(line, &error);
+                let mut fault = RequestFault::from_transport(line, &error);
                 // A storage host that is down is not the registry.
                 fault.unreachable &= own;
                 Err(fault)
             }
-            Err(Late) => Err(Fault::no_answer(line, "no answer in time", own)),
+            Err(Late) => Err(RequestFault::from_silence(line, "no answer in time", own)),
         }
     }
 
-    pub(super) async fn read(&self, mut response: Response, line: &str, cap: u64) -> Result<Bytes, Fault> {
+    pub(super) async fn read_body(
+        &self,
+        mut response: Response,
+        line: &str,
+        cap: u64,
+    ) -> Result<Bytes, RequestFault> {
         let status = Some(response.status().as_u16());
-        let too_long = || Fault::settled(fault::broken(line, status, format!("longer than {cap} bytes")));
+        let too_long = || {
+            RequestFault::from_unread(fault::make_broken_unread(
+                line,
+                status,
+                format!("longer than {cap} bytes"),
+            ))
+        };
         if response.content_length().is_some_and(|l| l > cap) {
             return Err(too_long());
         }
         let mut body = BytesMut::new();
         loop {
-            match self.within(self.limits.idle, response.chunk()).await {
+            match self.run_within(self.limits.idle, response.chunk()).await {
                 Ok(Ok(Some(chunk))) => {
                     if (body.len() + chunk.len()) as u64 > cap {
                         return Err(too_long());
@@ -300,8 +328,15 @@ impl Session<'_> {
                     body.extend_from_slice(&chunk);
                 }
                 Ok(Ok(None)) => return Ok(body.freeze()),
-                Ok(Err(error)) => return Err(Fault { unreachable: false, ..Fault::transport(line, &error) }),
-                Err(Late) => return Err(Fault::no_answer(line, "the answer does not end in time", false)),
+                Ok(Err(error)) => {
+                    return Err(RequestFault {
+                        unreachable: false,
+                        ..RequestFault::from_transport(line, &error)
+                    });
+                }
+                Err(Late) => {
+                    return Err(RequestFault::from_silence(line, "the answer does not end in time", false));
+                }
             }
         }
     }
@@ -310,7 +345,11 @@ impl Session<'_> {
     ///
     /// # Errors
     /// It breaks off, and the status alone does not say enough: a 404 without its body could be anybody's.
-    pub(super) async fn read_beginning(&self, mut response: Response, line: &str) -> Result<Bytes, Fault> {
+    pub(super) async fn read_beginning(
+        &self,
+        mut response: Response,
+        line: &str,
+    ) -> Result<Bytes, RequestFault> {
         let status = response.status().as_u16();
         let mut body = BytesMut::new();
         let reading = async {
@@ -322,10 +361,12 @@ impl Session<'_> {
             }
             Ok(())
         };
-        let broken_off = match self.within(self.limits.idle, reading).await {
+        let broken_off = match self.run_within(self.limits.idle, reading).await {
             Ok(Ok(())) => return Ok(body.freeze()),
-            Ok(Err(error)) => Fault { unreachable: false, ..Fault::transport(line, &error) },
-            Err(Late) => Fault::no_answer(line, "the answer does not end in time", false),
+            Ok(Err(error)) => {
+                RequestFault { unreachable: false, ..RequestFault::from_transport(line, &error) }
+            }
+            Err(Late) => RequestFault::from_silence(line, "the answer does not end in time", false),
         };
         match fault::is_transient(status) {
             true => Ok(body.freeze()),
@@ -334,7 +375,7 @@ impl Session<'_> {
     }
 
     /// Within `limit` and within what is left of the artifact's time.
-    async fn within<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Result<T, Late> {
+    async fn run_within<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Result<T, Late> {
         tokio::time::timeout(limit.min(self.budget.remaining()), work).await.map_err(|_| Late)
     }
 }
@@ -343,12 +384,12 @@ impl Session<'_> {
 struct Late;
 
 /// Redirects go anywhere but from https to something else.
-pub(super) fn may_follow(from: &Url, to: &Url) -> bool {
+pub(super) fn can_follow(from: &Url, to: &Url) -> bool {
     matches!((from.scheme(), to.scheme()), (_, "https") | ("http", "http"))
 }
 
 /// Where a redirect leads; `None`: the answer is not one that is followed.
-pub(super) fn redirect_target(method: &Method, response: &Response) -> Option<String> {
+pub(super) fn find_redirect_target(method: &Method, response: &Response) -> Option<String> {
     let followed = match response.status().as_u16() {
         301..=303 => matches!(*method, Method::GET | Method::HEAD),
         307 | 308 => true,

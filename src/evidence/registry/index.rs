@@ -30,7 +30,7 @@ pub enum Listing {
 /// Reads the body of a referrers answer or of a fallback tag. Without `mediaType` it is an index when it
 /// looks like one (case 48).
 #[must_use]
-pub fn read(bytes: &[u8]) -> Listing {
+pub fn parse_index(bytes: &[u8]) -> Listing {
     let Ok(Value::Object(body)) = serde_json::from_slice::<Value>(bytes) else {
         return Listing::Broken("not a JSON object".into());
     };
@@ -41,7 +41,7 @@ pub fn read(bytes: &[u8]) -> Listing {
             }
         }
         Some(Value::String(kind)) if kind == OCI_INDEX => {}
-        Some(Value::String(kind)) => return Listing::Other(printable(kind)),
+        Some(Value::String(kind)) => return Listing::Other(format_media_type(kind)),
         Some(_) => return Listing::Broken("its mediaType is not a text".into()),
     }
     if body.get("schemaVersion").is_some_and(|v| v.as_u64() != Some(2)) {
@@ -49,7 +49,7 @@ pub fn read(bytes: &[u8]) -> Listing {
     }
     match body.get("manifests") {
         Some(Value::Array(entries)) => {
-            Listing::Index(entries.iter().enumerate().map(|(i, e)| entry(i, e)).collect())
+            Listing::Index(entries.iter().enumerate().map(|(i, e)| parse_entry(i, e)).collect())
         }
         // Go writes an empty list so.
         Some(Value::Null) => Listing::Index(Vec::new()),
@@ -58,11 +58,11 @@ pub fn read(bytes: &[u8]) -> Listing {
 }
 
 /// A foreign media type, fit for a message.
-fn printable(kind: &str) -> String {
+fn format_media_type(kind: &str) -> String {
     kind.chars().filter(char::is_ascii_graphic).take(100).collect()
 }
 
-fn entry(position: usize, value: &Value) -> Result<Descriptor, String> {
+fn parse_entry(position: usize, value: &Value) -> Result<Descriptor, String> {
     let wrong = |why: &str| format!("entry {} {why}", position + 1);
     let digest = value.get("digest").and_then(Value::as_str).ok_or_else(|| wrong("has no digest"))?;
     Digest::parse(digest).map_err(|_| wrong("has a digest that is not sha256"))?;
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
 
     fn entries(body: &str) -> Vec<Result<Descriptor, String>> {
-        match read(body.as_bytes()) {
+        match parse_index(body.as_bytes()) {
             Listing::Index(entries) => entries,
             other => panic!("{other:?}"),
         }
@@ -115,7 +115,7 @@ mod tests {
             (r#"{"schemaVersion":1,"manifests":[]}"#, false),
             (r#"{"mediaType":7,"manifests":[]}"#, false),
         ] {
-            match read(body.as_bytes()) {
+            match parse_index(body.as_bytes()) {
                 Listing::Other(_) => assert!(other, "{body}"),
                 Listing::Broken(_) => assert!(!other, "{body}"),
                 Listing::Index(_) => panic!("{body} is no index"),

@@ -2,7 +2,7 @@
 //!
 //! What others wrote stays, unknown members and all.
 
-use crate::evidence::registry::index::{Listing, OCI_INDEX, OCI_MANIFEST, read};
+use crate::evidence::registry::index::{Listing, OCI_INDEX, OCI_MANIFEST, parse_index};
 use crate::model::id::Digest;
 use serde_json::{Map, Value, json};
 
@@ -24,7 +24,7 @@ pub(super) enum NotEntered {
 
 /// The descriptor of a manifest as lists carry it: artifactType (the config's type where the manifest has none)
 /// and annotations copied (distribution-spec, "Pushing Manifests with Subject").
-pub(super) fn descriptor(manifest: &[u8], digest: &Digest) -> Value {
+pub(super) fn build_descriptor(manifest: &[u8], digest: &Digest) -> Value {
     let body: Value = serde_json::from_slice(manifest).unwrap_or_default();
     let text = |value: &Value| value.as_str().filter(|t| !t.is_empty()).map(str::to_owned);
     let mut entry = Map::new();
@@ -44,12 +44,12 @@ pub(super) fn descriptor(manifest: &[u8], digest: &Digest) -> Value {
 ///
 /// # Errors
 /// What is there is no OCI index; it stays as it is.
-pub(super) fn enter(list: Option<&[u8]>, entry: &Value) -> Result<Entered, NotEntered> {
+pub(super) fn enter_descriptor(list: Option<&[u8]>, entry: &Value) -> Result<Entered, NotEntered> {
     let Some(bytes) = list else {
         let fresh = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [entry]});
         return Ok(Entered::Changed(fresh.to_string().into_bytes()));
     };
-    match read(bytes) {
+    match parse_index(bytes) {
         Listing::Index(_) => {}
         Listing::Other(what) | Listing::Broken(what) => return Err(NotEntered::NotAnIndex(what)),
     }
@@ -77,7 +77,7 @@ mod tests {
     use super::*;
 
     fn changed(list: Option<&str>, entry: &Value) -> Value {
-        match enter(list.map(str::as_bytes), entry).unwrap() {
+        match enter_descriptor(list.map(str::as_bytes), entry).unwrap() {
             Entered::Changed(bytes) => serde_json::from_slice(&bytes).unwrap(),
             Entered::Already => panic!("already"),
         }
@@ -85,14 +85,14 @@ mod tests {
 
     #[test]
     fn what_others_wrote_stays() {
-        let entry = json!({"digest": Digest::of(b"new"), "size": 3});
+        let entry = json!({"digest": Digest::hash_bytes(b"new"), "size": 3});
         let old = r#"{"custom":{"b":1,"a":[2]},"manifests":[{"digest":"sha512:ab","size":1,"x":null}],"schemaVersion":2,"annotations":{"k":"v"}}"#;
         let new = changed(Some(old), &entry);
         assert_eq!(new["custom"].to_string(), r#"{"b":1,"a":[2]}"#);
         assert_eq!(new["manifests"][0], json!({"digest": "sha512:ab", "size": 1, "x": null}));
         assert_eq!(new["manifests"][1], entry);
         assert_eq!((&new["mediaType"], &new["annotations"]["k"]), (&json!(OCI_INDEX), &json!("v")));
-        assert_eq!(enter(Some(new.to_string().as_bytes()), &entry), Ok(Entered::Already));
+        assert_eq!(enter_descriptor(Some(new.to_string().as_bytes()), &entry), Ok(Entered::Already));
         assert_eq!(
             changed(Some(r#"{"schemaVersion":2,"manifests":null}"#), &entry)["manifests"],
             json!([entry])
@@ -102,7 +102,7 @@ mod tests {
 
     #[test]
     fn what_is_no_index_is_left_alone() {
-        let entry = json!({"digest": Digest::of(b"new"), "size": 3});
+        let entry = json!({"digest": Digest::hash_bytes(b"new"), "size": 3});
         for list in [
             "",
             "{}",
@@ -110,20 +110,23 @@ mod tests {
             r#"{"schemaVersion":2,"config":{},"layers":[]}"#,
             r#"{"mediaType":"application/vnd.docker.distribution.manifest.list.v2+json","manifests":[]}"#,
         ] {
-            assert!(matches!(enter(Some(list.as_bytes()), &entry), Err(NotEntered::NotAnIndex(_))), "{list}");
+            assert!(
+                matches!(enter_descriptor(Some(list.as_bytes()), &entry), Err(NotEntered::NotAnIndex(_))),
+                "{list}"
+            );
         }
     }
 
     #[test]
     fn an_entry_copies_type_and_annotations() {
         let manifest = br#"{"mediaType":"application/vnd.oci.image.manifest.v1+json","artifactType":"application/x","config":{"mediaType":"c"},"annotations":{"a":"b"}}"#;
-        let entry = descriptor(manifest, &Digest::of(manifest));
+        let entry = build_descriptor(manifest, &Digest::hash_bytes(manifest));
         assert_eq!(
             (&entry["artifactType"], &entry["annotations"]["a"]),
             (&json!("application/x"), &json!("b"))
         );
         assert_eq!(entry["size"], manifest.len());
-        let bare = descriptor(br#"{"config":{"mediaType":"c"}}"#, &Digest::of(b""));
+        let bare = build_descriptor(br#"{"config":{"mediaType":"c"}}"#, &Digest::hash_bytes(b""));
         assert_eq!((&bare["artifactType"], bare.get("annotations")), (&json!("c"), None));
         assert_eq!(bare["mediaType"], OCI_MANIFEST);
     }

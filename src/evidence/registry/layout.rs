@@ -5,11 +5,11 @@
 //! apart. Tags are `org.opencontainers.image.ref.name`: `v1`, or a full reference that ends in `:v1`. A
 //! layout's list names no subjects, so the listed manifests are opened to see what they refer to.
 
-use crate::evidence::answer::{Answer, Descriptor, Manifest, Place, Reference, Referrers};
-use crate::evidence::registry::config::Limits;
-use crate::evidence::registry::fault::{broken, integrity, unread};
+use crate::evidence::answer::{Answer, Descriptor, EvidencePlace, Manifest, Reference, Referrers};
+use crate::evidence::registry::config::RegistryLimits;
+use crate::evidence::registry::fault::{make_broken_unread, make_integrity_unread, make_unread};
 use crate::evidence::registry::index::{self, Listing};
-use crate::evidence::registry::read::{check, fallback_tag, is_tag, media_type};
+use crate::evidence::registry::read::{check_blob, format_fallback_tag, is_tag, parse_media_type};
 use crate::evidence::registry::referrers::Gathered;
 use crate::model::evidence::Unread;
 use crate::model::id::{Digest, OciRepository};
@@ -31,15 +31,15 @@ pub(super) const REF_NAME: &str = "org.opencontainers.image.ref.name";
 #[derive(Debug)]
 pub(super) struct Layouts {
     root: PathBuf,
-    pub(super) limits: Limits,
+    pub(super) limits: RegistryLimits,
     /// What each manifest refers to, learnt from bytes that hashed right: content does not change.
     subjects: Mutex<HashMap<Digest, Referrer>>,
     /// Each repository's list, as long as its file is the same.
-    lists: Mutex<HashMap<PathBuf, (Stamp, Arc<List>)>>,
+    lists: Mutex<HashMap<PathBuf, (Stamp, Arc<IndexEntries>)>>,
 }
 
 /// The entries of an `index.json`: each, or why it cannot be used.
-type List = Vec<Result<Descriptor, String>>;
+type IndexEntries = Vec<Result<Descriptor, String>>;
 
 /// Changes when a file is replaced or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,117 +63,130 @@ enum Trouble {
 }
 
 impl Layouts {
-    pub(super) fn new(root: PathBuf, limits: Limits) -> Arc<Self> {
+    pub(super) fn new(root: PathBuf, limits: RegistryLimits) -> Arc<Self> {
         Arc::new(Self { root, limits, subjects: Mutex::default(), lists: Mutex::default() })
     }
 
-    pub(super) fn folder(&self, repository: &OciRepository) -> PathBuf {
+    pub(super) fn resolve_folder(&self, repository: &OciRepository) -> PathBuf {
         self.root.join(repository.path())
     }
 
     /// A manifest by digest or tag.
-    pub(super) fn manifest(&self, repository: &OciRepository, reference: &Reference) -> Answer<Manifest> {
-        answer(self.find_manifest(repository, reference))
+    pub(super) fn read_manifest(
+        &self,
+        repository: &OciRepository,
+        reference: &Reference,
+    ) -> Answer<Manifest> {
+        make_answer(self.find_manifest(repository, reference))
     }
 
     fn find_manifest(&self, repository: &OciRepository, reference: &Reference) -> Result<Manifest, Trouble> {
-        let listed = self.index(repository)?;
+        let listed = self.load_index(repository)?;
         let (digest, entry) = match reference {
             Reference::Digest(digest) => (*digest, listed.iter().flatten().find(|d| d.digest == *digest)),
             Reference::Tag(tag) => {
-                let entry = tagged(&listed, tag).map_err(|why| match why {
-                    Some(why) => Trouble::Unread(broken(&line(repository, "index.json"), None, why)),
+                let entry = find_tagged(&listed, tag).map_err(|why| match why {
+                    Some(why) => {
+                        Trouble::Unread(make_broken_unread(&format_line(repository, "index.json"), None, why))
+                    }
                     None => Trouble::NotThere,
                 })?;
                 (entry.digest, Some(entry))
             }
         };
-        let bytes = self.hashed(repository, &digest, self.limits.manifest)?;
+        let bytes = self.read_hashed(repository, &digest, self.limits.manifest)?;
         // A layout keeps blobs and manifests together: what is no JSON object is no manifest.
-        let own = media_type(&bytes).ok_or(Trouble::NotThere)?;
+        let own = parse_media_type(&bytes).ok_or(Trouble::NotThere)?;
         let listed_type = || entry.map(|e| e.media_type.clone()).unwrap_or_default();
         Ok(Manifest { digest, media_type: own.unwrap_or_else(listed_type), bytes })
     }
 
     /// Whether this blob is there (its bytes are hashed: in a folder that costs little).
     pub(super) fn holds_blob(&self, repository: &OciRepository, digest: &Digest) -> Answer<()> {
-        answer(self.index(repository).and_then(|_| self.hash_file(repository, digest)))
+        make_answer(self.load_index(repository).and_then(|_| self.hash_file(repository, digest)))
     }
 
     /// A blob of exactly the descriptor's size and digest.
-    pub(super) fn blob(&self, repository: &OciRepository, blob: &Descriptor) -> Answer<Bytes> {
-        let path = blob_path(&blob.digest);
-        let bytes = self.index(repository).and_then(|_| self.read(repository, &path, blob.size));
-        answer(bytes.and_then(|b| check(&line(repository, &path), None, blob, b).map_err(Trouble::Unread)))
+    pub(super) fn read_blob(&self, repository: &OciRepository, blob: &Descriptor) -> Answer<Bytes> {
+        let path = build_blob_path(&blob.digest);
+        let bytes = self.load_index(repository).and_then(|_| self.read_file(repository, &path, blob.size));
+        make_answer(bytes.and_then(|b| {
+            check_blob(&format_line(repository, &path), None, blob, b).map_err(Trouble::Unread)
+        }))
     }
 
     /// Everything listed whose manifest names `digest` as its subject, and a fallback tag where one was copied.
-    pub(super) fn referrers(&self, repository: &OciRepository, digest: &Digest) -> Referrers {
+    pub(super) fn read_referrers(&self, repository: &OciRepository, digest: &Digest) -> Referrers {
         let mut found = Gathered::new(&self.limits, Referrers::default());
-        let listed = match self.index(repository) {
+        let listed = match self.load_index(repository) {
             Ok(listed) => listed,
-            Err(Trouble::NotThere) => return found.finish(None),
+            Err(Trouble::NotThere) => return found.finish_referrers(None),
             Err(Trouble::Unread(why)) => {
-                found.unread(why);
-                return found.finish(None);
+                found.note_unread(why);
+                return found.finish_referrers(None);
             }
         };
-        let at = line(repository, "index.json");
+        let at = format_line(repository, "index.json");
         let mut entries = Vec::new();
         for entry in listed.iter() {
             let entry = match entry {
                 Ok(entry) => entry,
                 Err(why) => {
-                    found.unread(broken(&at, None, why.clone()));
+                    found.note_unread(make_broken_unread(&at, None, why.clone()));
                     continue;
                 }
             };
-            match self.referrer(repository, &entry.digest) {
+            match self.read_referrer(repository, &entry.digest) {
                 Ok(referrer) if referrer.subject == Some(*digest) => {
                     let artifact_type = referrer.artifact_type.or_else(|| entry.artifact_type.clone());
                     entries.push(Ok(Descriptor { artifact_type, ..entry.clone() }));
                 }
                 Ok(_) => {}
                 Err(Trouble::NotThere) => {
-                    found.warn(format!("{at}: lists {}, which is not there", entry.digest));
+                    found.add_warning(format!("{at}: lists {}, which is not there", entry.digest));
                 }
-                Err(Trouble::Unread(why)) => found.unread(why),
+                Err(Trouble::Unread(why)) => found.note_unread(why),
             }
         }
-        found.add_entries(Place::Layout, &at, None, entries);
-        match self.manifest(repository, &Reference::Tag(fallback_tag(digest))) {
+        found.add_entries(EvidencePlace::Layout, &at, None, entries);
+        match self.read_manifest(repository, &Reference::Tag(format_fallback_tag(digest))) {
             Answer::Found(manifest) => found.add_fallback(&at, &manifest.bytes),
             Answer::Absent => {}
-            Answer::Unread(why) => found.unread(why),
+            Answer::Unread(why) => found.note_unread(why),
         }
-        found.finish(None)
+        found.finish_referrers(None)
     }
 
-    fn referrer(&self, repository: &OciRepository, digest: &Digest) -> Result<Referrer, Trouble> {
+    fn read_referrer(&self, repository: &OciRepository, digest: &Digest) -> Result<Referrer, Trouble> {
         let known = self.subjects.lock().unwrap_or_else(PoisonError::into_inner).get(digest).cloned();
         if let Some(known) = known {
             return Ok(known);
         }
-        let bytes = self.hashed(repository, digest, self.limits.manifest)?;
-        let referrer = subject_of(&bytes);
+        let bytes = self.read_hashed(repository, digest, self.limits.manifest)?;
+        let referrer = parse_subject(&bytes);
         let mut subjects = self.subjects.lock().unwrap_or_else(PoisonError::into_inner);
         subjects.insert(*digest, referrer.clone());
         Ok(referrer)
     }
 
     /// The entries of `index.json`, read again when the file has changed.
-    fn index(&self, repository: &OciRepository) -> Result<Arc<List>, Trouble> {
-        let at = line(repository, "index.json");
+    fn load_index(&self, repository: &OciRepository) -> Result<Arc<IndexEntries>, Trouble> {
+        let at = format_line(repository, "index.json");
         match fs::metadata(&self.root) {
             Ok(root) if root.is_dir() => {}
-            Ok(_) => return Err(Trouble::Unread(unreachable(&at, "the image layout root is not a folder"))),
+            Ok(_) => {
+                return Err(Trouble::Unread(make_unreachable_unread(
+                    &at,
+                    "the image layout root is not a folder",
+                )));
+            }
             Err(e) => {
                 let why = format!("the image layout root cannot be read: {}", e.kind());
-                return Err(Trouble::Unread(unreachable(&at, why)));
+                return Err(Trouble::Unread(make_unreachable_unread(&at, why)));
             }
         }
-        let folder = self.folder(repository);
-        let stamp = stamp(&folder.join("index.json"));
+        let folder = self.resolve_folder(repository);
+        let stamp = read_stamp(&folder.join("index.json"));
         let known = self.lists.lock().unwrap_or_else(PoisonError::into_inner).get(&folder).cloned();
         if let (Some(now), Some((then, list))) = (stamp, known)
             && now == then
@@ -188,19 +201,25 @@ impl Layouts {
         Ok(list)
     }
 
-    fn read_index(&self, repository: &OciRepository, at: &str) -> Result<List, Trouble> {
-        let bytes = match self.read(repository, "index.json", self.limits.manifest) {
-            Err(Trouble::NotThere) if self.folder(repository).join("oci-layout").exists() => {
-                return Err(Trouble::Unread(broken(at, None, "the image layout has no index.json")));
+    fn read_index(&self, repository: &OciRepository, at: &str) -> Result<IndexEntries, Trouble> {
+        let bytes = match self.read_file(repository, "index.json", self.limits.manifest) {
+            Err(Trouble::NotThere) if self.resolve_folder(repository).join("oci-layout").exists() => {
+                return Err(Trouble::Unread(make_broken_unread(
+                    at,
+                    None,
+                    "the image layout has no index.json",
+                )));
             }
             other => other?,
         };
         self.check_version(repository)?;
-        match index::read(&bytes) {
+        match index::parse_index(&bytes) {
             Listing::Index(entries) => Ok(entries),
-            Listing::Other(what) => Err(Trouble::Unread(broken(at, None, format!("index.json is {what}")))),
+            Listing::Other(what) => {
+                Err(Trouble::Unread(make_broken_unread(at, None, format!("index.json is {what}"))))
+            }
             Listing::Broken(why) => {
-                Err(Trouble::Unread(broken(at, None, format!("index.json is broken: {why}"))))
+                Err(Trouble::Unread(make_broken_unread(at, None, format!("index.json is broken: {why}"))))
             }
         }
     }
@@ -211,9 +230,9 @@ impl Layouts {
         struct Marker {
             image_layout_version: String,
         }
-        let at = line(repository, "oci-layout");
-        let wrong = |why: &str| Trouble::Unread(broken(&at, None, why));
-        let bytes = match self.read(repository, "oci-layout", 4096) {
+        let at = format_line(repository, "oci-layout");
+        let wrong = |why: &str| Trouble::Unread(make_broken_unread(&at, None, why));
+        let bytes = match self.read_file(repository, "oci-layout", 4096) {
             Err(Trouble::NotThere) => return Err(wrong("the image layout has no file oci-layout")),
             other => other?,
         };
@@ -225,65 +244,72 @@ impl Layouts {
         }
     }
 
-    fn hashed(&self, repository: &OciRepository, digest: &Digest, cap: u64) -> Result<Bytes, Trouble> {
-        let path = blob_path(digest);
-        let bytes = self.read(repository, &path, cap)?;
-        if Digest::of(&bytes) != *digest {
-            return Err(Trouble::Unread(other_bytes(repository, &path)));
+    fn read_hashed(&self, repository: &OciRepository, digest: &Digest, cap: u64) -> Result<Bytes, Trouble> {
+        let path = build_blob_path(digest);
+        let bytes = self.read_file(repository, &path, cap)?;
+        if Digest::hash_bytes(&bytes) != *digest {
+            return Err(Trouble::Unread(make_mismatch_unread(repository, &path)));
         }
         Ok(bytes)
     }
 
     /// Hashes a blob without holding it in memory.
     fn hash_file(&self, repository: &OciRepository, digest: &Digest) -> Result<(), Trouble> {
-        let path = blob_path(digest);
-        let mut file = self.open(repository, &path)?;
+        let path = build_blob_path(digest);
+        let mut file = self.open_file(repository, &path)?;
         let mut hash = Sha256::new();
         let mut piece = vec![0; 1 << 16];
         loop {
-            match file.read(&mut piece).map_err(|e| self.failed(repository, &path, &e))? {
+            match file.read(&mut piece).map_err(|e| self.make_trouble(repository, &path, &e))? {
                 0 => break,
                 n => hash.update(&piece[..n]),
             }
         }
         match Digest::from_bytes(hash.finalize().into()) == *digest {
             true => Ok(()),
-            false => Err(Trouble::Unread(other_bytes(repository, &path))),
+            false => Err(Trouble::Unread(make_mismatch_unread(repository, &path))),
         }
     }
 
     /// A file of a repository's layout, never read past `cap`.
-    fn read(&self, repository: &OciRepository, path: &str, cap: u64) -> Result<Bytes, Trouble> {
+    fn read_file(&self, repository: &OciRepository, path: &str, cap: u64) -> Result<Bytes, Trouble> {
         let mut bytes = Vec::new();
-        let file = self.open(repository, path)?;
+        let file = self.open_file(repository, path)?;
         let read = file.take(cap.saturating_add(1)).read_to_end(&mut bytes);
-        read.map_err(|e| self.failed(repository, path, &e))?;
+        read.map_err(|e| self.make_trouble(repository, path, &e))?;
         if bytes.len() as u64 > cap {
             let why = format!("longer than {cap} bytes");
-            return Err(Trouble::Unread(broken(&line(repository, path), None, why)));
+            return Err(Trouble::Unread(make_broken_unread(&format_line(repository, path), None, why)));
         }
         Ok(bytes.into())
     }
 
-    fn open(&self, repository: &OciRepository, path: &str) -> Result<File, Trouble> {
-        let file = self.folder(repository).join(path);
+    fn open_file(&self, repository: &OciRepository, path: &str) -> Result<File, Trouble> {
+        let file = self.resolve_folder(repository).join(path);
         // Looked at before it is opened: opening a pipe would wait for ever.
-        let meta = fs::metadata(&file).map_err(|e| self.failed(repository, path, &e))?;
+        let meta = fs::metadata(&file).map_err(|e| self.make_trouble(repository, path, &e))?;
         if !meta.is_file() {
-            return Err(Trouble::Unread(broken(&line(repository, path), None, "not a regular file")));
+            return Err(Trouble::Unread(make_broken_unread(
+                &format_line(repository, path),
+                None,
+                "not a regular file",
+            )));
         }
-        File::open(&file).map_err(|e| self.failed(repository, path, &e))
+        File::open(&file).map_err(|e| self.make_trouble(repository, path, &e))
     }
 
-    fn failed(&self, repository: &OciRepository, path: &str, error: &io::Error) -> Trouble {
+    fn make_trouble(&self, repository: &OciRepository, path: &str, error: &io::Error) -> Trouble {
         match error.kind() {
             ErrorKind::NotFound | ErrorKind::NotADirectory => Trouble::NotThere,
-            kind => Trouble::Unread(unreachable(&line(repository, path), format!("cannot be read: {kind}"))),
+            kind => Trouble::Unread(make_unreachable_unread(
+                &format_line(repository, path),
+                format!("cannot be read: {kind}"),
+            )),
         }
     }
 }
 
-fn answer<T>(found: Result<T, Trouble>) -> Answer<T> {
+fn make_answer<T>(found: Result<T, Trouble>) -> Answer<T> {
     match found {
         Ok(there) => Answer::Found(there),
         Err(Trouble::NotThere) => Answer::Absent,
@@ -291,24 +317,24 @@ fn answer<T>(found: Result<T, Trouble>) -> Answer<T> {
     }
 }
 
-fn other_bytes(repository: &OciRepository, path: &str) -> Unread {
-    integrity(&line(repository, path), None, "the bytes do not hash to the digest")
+fn make_mismatch_unread(repository: &OciRepository, path: &str) -> Unread {
+    make_integrity_unread(&format_line(repository, path), None, "the bytes do not hash to the digest")
 }
 
 /// As reports name it: stable from machine to machine, so without the folder.
-pub(super) fn line(repository: &OciRepository, path: &str) -> String {
+pub(super) fn format_line(repository: &OciRepository, path: &str) -> String {
     format!("READ {repository}/{path}")
 }
 
-fn blob_path(digest: &Digest) -> String {
-    format!("blobs/sha256/{}", digest.hex())
+fn build_blob_path(digest: &Digest) -> String {
+    format!("blobs/sha256/{}", digest.format_hex())
 }
 
-fn unreachable(line: &str, why: impl Into<String>) -> Unread {
-    unread(Verified::RegistryUnreachable, line, None, why, false)
+fn make_unreachable_unread(line: &str, why: impl Into<String>) -> Unread {
+    make_unread(Verified::RegistryUnreachable, line, None, why, false)
 }
 
-fn stamp(file: &Path) -> Option<Stamp> {
+fn read_stamp(file: &Path) -> Option<Stamp> {
     let meta = fs::metadata(file).ok()?;
     Some(Stamp { inode: meta.ino(), length: meta.len(), modified: (meta.mtime(), meta.mtime_nsec()) })
 }
@@ -317,7 +343,7 @@ fn stamp(file: &Path) -> Option<Stamp> {
 ///
 /// # Errors
 /// Not there; `Err(Some)`: an entry that cannot be used may have been it.
-fn tagged<'a>(listed: &'a List, tag: &str) -> Result<&'a Descriptor, Option<String>> {
+fn find_tagged<'a>(listed: &'a IndexEntries, tag: &str) -> Result<&'a Descriptor, Option<String>> {
     if !is_tag(tag) {
         return Err(Some(format!("{tag:?} is no tag")));
     }
@@ -330,7 +356,7 @@ fn tagged<'a>(listed: &'a List, tag: &str) -> Result<&'a Descriptor, Option<Stri
 }
 
 /// What a manifest refers to. Bytes that are no manifest refer to nothing.
-fn subject_of(bytes: &[u8]) -> Referrer {
+fn parse_subject(bytes: &[u8]) -> Referrer {
     #[derive(Deserialize, Default)]
     #[serde(rename_all = "camelCase", default)]
     struct Partial {

@@ -4,10 +4,10 @@
 //! so that of two writers neither is lost; tools that do not lock are noticed by reading back.
 
 use crate::evidence::answer::{Answer, Reference};
-use crate::evidence::registry::attach::{AttachError, Attached, Record};
-use crate::evidence::registry::fault::{broken, unread};
-use crate::evidence::registry::index_entry::{Entered, NotEntered, descriptor, enter};
-use crate::evidence::registry::layout::{Layouts, line};
+use crate::evidence::registry::attach::{AttachError, AttachOutcome, AttachedRecord};
+use crate::evidence::registry::fault::{make_broken_unread, make_unread};
+use crate::evidence::registry::index_entry::{Entered, NotEntered, build_descriptor, enter_descriptor};
+use crate::evidence::registry::layout::{Layouts, format_line};
 use crate::model::evidence::Unread;
 use crate::model::id::{Digest, OciRepository};
 use crate::model::reason::Verified;
@@ -22,56 +22,57 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Layouts {
     /// Attaches.
-    pub(super) fn attach(
+    pub(super) fn attach_record(
         &self,
         repository: &OciRepository,
-        record: &Record<'_>,
-    ) -> Result<Attached, AttachError> {
-        match self.manifest(repository, &Reference::Digest(*record.subject)) {
+        record: &AttachedRecord<'_>,
+    ) -> Result<AttachOutcome, AttachError> {
+        match self.read_manifest(repository, &Reference::Digest(*record.subject)) {
             Answer::Found(_) => {}
             Answer::Absent => return Err(AttachError::SubjectGone(*record.subject)),
             Answer::Unread(why) => return Err(AttachError::Failed(why)),
         }
-        let folder = self.folder(repository);
+        let folder = self.resolve_folder(repository);
         let failed = |path: &str, e: &io::Error| {
             let why = format!("cannot be written: {}", e.kind());
-            unread(Verified::RegistryUnreachable, &line(repository, path), None, why, false)
+            make_unread(Verified::RegistryUnreachable, &format_line(repository, path), None, why, false)
         };
-        let _lock =
-            lock(&folder.join("oci-layout")).map_err(|e| AttachError::Failed(failed("oci-layout", &e)))?;
+        let _lock = lock_file(&folder.join("oci-layout"))
+            .map_err(|e| AttachError::Failed(failed("oci-layout", &e)))?;
 
         let manifest = (*record.digest, record.manifest);
         let blobs = record.blobs.iter().map(|(digest, bytes)| (*digest, bytes.as_ref()));
-        let stored = blobs.chain([manifest]).try_for_each(|(digest, bytes)| store(&folder, &digest, bytes));
+        let stored =
+            blobs.chain([manifest]).try_for_each(|(digest, bytes)| store_blob(&folder, &digest, bytes));
         stored.map_err(|e| AttachError::Failed(failed("blobs/sha256", &e)))?;
 
         let not_listed = |e: io::Error| AttachError::NotListed(failed("index.json", &e));
-        let entry = descriptor(record.manifest, record.digest);
-        let mut outcome = Attached::Already;
+        let entry = build_descriptor(record.manifest, record.digest);
+        let mut outcome = AttachOutcome::Already;
         let tries = self.limits.index_tries;
         for round in 0..=tries {
             let list = fs::read(folder.join("index.json")).map_err(not_listed)?;
-            let bytes = match enter(Some(&list), &entry) {
+            let bytes = match enter_descriptor(Some(&list), &entry) {
                 Ok(Entered::Already) => return Ok(outcome),
                 Ok(Entered::Changed(_)) if round == tries => break,
                 Ok(Entered::Changed(bytes)) => bytes,
                 Err(NotEntered::NotAnIndex(what)) => {
-                    return Err(AttachError::NotListed(self.odd_index(repository, &what)));
+                    return Err(AttachError::NotListed(self.make_index_unread(repository, &what)));
                 }
             };
-            replace(&folder, "index.json", &bytes).map_err(not_listed)?;
-            outcome = Attached::New;
+            replace_file(&folder, "index.json", &bytes).map_err(not_listed)?;
+            outcome = AttachOutcome::New;
         }
         Err(AttachError::Contended { tag: "index.json".into(), tries })
     }
 
-    fn odd_index(&self, repository: &OciRepository, what: &str) -> Unread {
-        broken(&line(repository, "index.json"), None, format!("index.json is {what}"))
+    fn make_index_unread(&self, repository: &OciRepository, what: &str) -> Unread {
+        make_broken_unread(&format_line(repository, "index.json"), None, format!("index.json is {what}"))
     }
 }
 
 /// The lock ends with the file handle, also when the process is killed.
-fn lock(file: &Path) -> io::Result<File> {
+fn lock_file(file: &Path) -> io::Result<File> {
     let file = File::open(file)?;
     let start = Instant::now();
     loop {
@@ -87,17 +88,17 @@ fn lock(file: &Path) -> io::Result<File> {
 }
 
 /// A blob under its digest; one that is there with the right bytes stays, a broken one is replaced.
-fn store(folder: &Path, digest: &Digest, bytes: &[u8]) -> io::Result<()> {
+fn store_blob(folder: &Path, digest: &Digest, bytes: &[u8]) -> io::Result<()> {
     let blobs = folder.join("blobs/sha256");
-    if fs::read(blobs.join(digest.hex())).is_ok_and(|there| there == bytes) {
+    if fs::read(blobs.join(digest.format_hex())).is_ok_and(|there| there == bytes) {
         return Ok(());
     }
     fs::create_dir_all(&blobs)?;
-    replace(&blobs, &digest.hex(), bytes)
+    replace_file(&blobs, &digest.format_hex(), bytes)
 }
 
 /// All of the bytes under this name, or what was there before.
-fn replace(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
+fn replace_file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix(".expedite-").tempfile_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;

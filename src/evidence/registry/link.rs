@@ -5,17 +5,17 @@ use url::Url;
 /// The target of the first `rel="next"` among all `Link` headers of an answer. A header may carry several
 /// links; `rel` may be quoted or not, and hold several words.
 #[must_use]
-pub fn next<'a>(headers: impl IntoIterator<Item = &'a str>) -> Option<String> {
-    headers.into_iter().find_map(next_in)
+pub fn find_next_link<'a>(headers: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    headers.into_iter().find_map(find_next_in)
 }
 
-fn next_in(header: &str) -> Option<String> {
+fn find_next_in(header: &str) -> Option<String> {
     let mut rest = header;
     loop {
         let open = rest.find('<')?;
         let close = open + rest[open..].find('>')?;
         let target = &rest[open + 1..close];
-        let (parameters, after) = parameters(&rest[close + 1..]);
+        let (parameters, after) = parse_parameters(&rest[close + 1..]);
         let is_next = parameters.iter().any(|(name, value)| {
             name.eq_ignore_ascii_case("rel")
                 && value.split_ascii_whitespace().any(|r| r.eq_ignore_ascii_case("next"))
@@ -28,7 +28,7 @@ fn next_in(header: &str) -> Option<String> {
 }
 
 /// The parameters up to the comma that ends this link, and what follows it. A comma inside quotes ends nothing.
-fn parameters(text: &str) -> (Vec<(String, String)>, &str) {
+fn parse_parameters(text: &str) -> (Vec<(String, String)>, &str) {
     let mut pieces = vec![String::new()];
     let mut quoted = false;
     let mut end = text.len();
@@ -37,7 +37,7 @@ fn parameters(text: &str) -> (Vec<(String, String)>, &str) {
         match c {
             _ if escaped => {
                 escaped = false;
-                push(&mut pieces, c);
+                push_char(&mut pieces, c);
             }
             '\\' if quoted => escaped = true,
             '"' => quoted = !quoted,
@@ -46,7 +46,7 @@ fn parameters(text: &str) -> (Vec<(String, String)>, &str) {
                 break;
             }
             ';' if !quoted => pieces.push(String::new()),
-            _ => push(&mut pieces, c),
+            _ => push_char(&mut pieces, c),
         }
     }
     let named = pieces.iter().filter_map(|piece| {
@@ -56,14 +56,14 @@ fn parameters(text: &str) -> (Vec<(String, String)>, &str) {
     (named.collect(), &text[end..])
 }
 
-fn push(pieces: &mut [String], c: char) {
+fn push_char(pieces: &mut [String], c: char) {
     if let Some(last) = pieces.last_mut() {
         last.push(c);
     }
 }
 
 /// Whether two URLs are the same scheme, host and port: the border that credentials and lists never cross.
-pub(super) fn same_origin(a: &Url, b: &Url) -> bool {
+pub(super) fn is_same_origin(a: &Url, b: &Url) -> bool {
     a.scheme() == b.scheme()
         && a.host_str() == b.host_str()
         && a.port_or_known_default() == b.port_or_known_default()
@@ -83,9 +83,9 @@ mod tests {
             r#"</first>; rel="first", </v2/a/referrers/x?n=2>; rel="next""#,
             r#"</first>; title="x\"y, z"; rel=first,</v2/a/referrers/x?n=2>;rel="next",</z>;rel="last""#,
         ] {
-            assert_eq!(next([header]).as_deref(), Some("/v2/a/referrers/x?n=2"), "{header}");
+            assert_eq!(find_next_link([header]).as_deref(), Some("/v2/a/referrers/x?n=2"), "{header}");
         }
-        assert_eq!(next([r#"</a>; rel="first""#, r#"</b>; rel="next""#]).as_deref(), Some("/b"));
+        assert_eq!(find_next_link([r#"</a>; rel="first""#, r#"</b>; rel="next""#]).as_deref(), Some("/b"));
     }
 
     #[test]
@@ -100,16 +100,16 @@ mod tests {
             "</a>; title=next",
             r#"</a>; rel="nextone""#,
         ] {
-            assert_eq!(next([header]), None, "{header}");
+            assert_eq!(find_next_link([header]), None, "{header}");
         }
     }
 
     #[test]
     fn default_ports_are_the_same_origin() {
         let url = |t: &str| Url::parse(t).unwrap();
-        assert!(same_origin(&url("https://r.example/a"), &url("https://r.example:443/b")));
-        assert!(!same_origin(&url("https://r.example/a"), &url("http://r.example/a")));
-        assert!(!same_origin(&url("https://r.example/a"), &url("https://r.example:444/a")));
-        assert!(!same_origin(&url("https://r.example/a"), &url("https://r.example.evil/a")));
+        assert!(is_same_origin(&url("https://r.example/a"), &url("https://r.example:443/b")));
+        assert!(!is_same_origin(&url("https://r.example/a"), &url("http://r.example/a")));
+        assert!(!is_same_origin(&url("https://r.example/a"), &url("https://r.example:444/a")));
+        assert!(!is_same_origin(&url("https://r.example/a"), &url("https://r.example.evil/a")));
     }
 }

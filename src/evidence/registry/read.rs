@@ -1,8 +1,8 @@
 //! Manifests and blobs over HTTP: what an answer means, and that bytes are what their digest says.
 
 use crate::evidence::answer::{Answer, Descriptor, Manifest, Reference};
-use crate::evidence::registry::fault::{self, broken, integrity, is_absence};
-use crate::evidence::registry::http::{Body, Call, Reply, Session};
+use crate::evidence::registry::fault::{self, is_absence, make_broken_unread, make_integrity_unread};
+use crate::evidence::registry::http::{BodyExtent, RegistryCall, RegistrySession, Reply};
 use crate::evidence::registry::index::{DOCKER_LIST, DOCKER_MANIFEST, OCI_INDEX, OCI_MANIFEST};
 use crate::model::evidence::Unread;
 use crate::model::id::Digest;
@@ -12,7 +12,7 @@ use reqwest::header::{self, HeaderValue};
 use serde::Deserialize;
 
 /// All that we read: docker-registry 2.8 answers 404, or converts, when the stored type is not among them.
-pub(super) fn accept_manifests() -> HeaderValue {
+pub(super) fn make_accept_header() -> HeaderValue {
     static ALL: std::sync::LazyLock<String> =
         std::sync::LazyLock::new(|| [OCI_MANIFEST, OCI_INDEX, DOCKER_MANIFEST, DOCKER_LIST].join(", "));
     HeaderValue::from_str(&ALL).unwrap_or(HeaderValue::from_static("*/*"))
@@ -21,9 +21,9 @@ pub(super) fn accept_manifests() -> HeaderValue {
 /// How often bytes that do not match their digest are asked for: a broken cache in between may heal.
 const HASH_TRIES: u32 = 2;
 
-impl Session<'_> {
-    pub(super) async fn manifest(&self, reference: &Reference) -> Answer<Manifest> {
-        match self.manifest_with_etag(reference).await {
+impl RegistrySession<'_> {
+    pub(super) async fn fetch_manifest(&self, reference: &Reference) -> Answer<Manifest> {
+        match self.fetch_manifest_with_etag(reference).await {
             Answer::Found((manifest, _)) => Answer::Found(manifest),
             Answer::Absent => Answer::Absent,
             Answer::Unread(why) => Answer::Unread(why),
@@ -31,7 +31,7 @@ impl Session<'_> {
     }
 
     /// A manifest, and the ETag by which it can be replaced where the registry knows how.
-    pub(super) async fn manifest_with_etag(
+    pub(super) async fn fetch_manifest_with_etag(
         &self,
         reference: &Reference,
     ) -> Answer<(Manifest, Option<HeaderValue>)> {
@@ -39,17 +39,21 @@ impl Session<'_> {
             Reference::Digest(digest) => (digest.to_string(), Some(*digest)),
             Reference::Tag(tag) if is_tag(tag) => (tag.clone(), None),
             Reference::Tag(tag) => {
-                return Answer::Unread(broken("GET", None, format!("{tag:?} is no tag")));
+                return Answer::Unread(make_broken_unread("GET", None, format!("{tag:?} is no tag")));
             }
         };
-        let call = Call::new(Method::GET, self.url(&format!("/manifests/{name}")), self.limits.manifest)
-            .header(header::ACCEPT, accept_manifests());
-        self.hashed(&call, |reply| {
-            let own = Digest::of(&reply.body);
-            let own_type = media_type(&reply.body);
+        let call = RegistryCall::new(
+            Method::GET,
+            self.build_url(&format!("/manifests/{name}")),
+            self.limits.manifest,
+        )
+        .with_header(header::ACCEPT, make_accept_header());
+        self.fetch_hashed(&call, |reply| {
+            let own = Digest::hash_bytes(&reply.body);
+            let own_type = parse_media_type(&reply.body);
             match digest {
                 Some(wanted) if wanted != own => {
-                    return Err(integrity(
+                    return Err(make_integrity_unread(
                         &reply.line,
                         Some(reply.status),
                         "the bytes do not hash to the digest",
@@ -58,7 +62,11 @@ impl Session<'_> {
                 Some(_) => {}
                 // A digest cannot tell here whether this is whole, or a web page.
                 None if own_type.is_none() => {
-                    return Err(broken(&reply.line, Some(reply.status), "the answer is no manifest"));
+                    return Err(make_broken_unread(
+                        &reply.line,
+                        Some(reply.status),
+                        "the answer is no manifest",
+                    ));
                 }
                 None => {}
             }
@@ -73,9 +81,9 @@ impl Session<'_> {
     }
 
     pub(super) async fn holds_manifest(&self, digest: &Digest) -> Answer<()> {
-        match self.head(&format!("/manifests/{digest}")).await {
+        match self.send_head(&format!("/manifests/{digest}")).await {
             Ok(true) => Answer::Found(()),
-            Ok(false) => match self.manifest(&Reference::Digest(*digest)).await {
+            Ok(false) => match self.fetch_manifest(&Reference::Digest(*digest)).await {
                 Answer::Found(_) => Answer::Found(()),
                 Answer::Absent => Answer::Absent,
                 Answer::Unread(why) => Answer::Unread(why),
@@ -86,65 +94,76 @@ impl Session<'_> {
 
     pub(super) async fn holds_blob(&self, digest: &Digest) -> Answer<()> {
         let path = format!("/blobs/{digest}");
-        match self.head(&path).await {
+        match self.send_head(&path).await {
             Ok(true) => return Answer::Found(()),
             Ok(false) => {}
             Err(why) => return Answer::Unread(why),
         }
-        let call = Call::new(Method::GET, self.url(&path), 0);
-        match self.send(&call, Body::StatusOnly).await {
-            Ok(reply) if is_success(&reply) && reply.media_type() == "text/html" => {
-                Answer::Unread(broken(&reply.line, Some(reply.status), "the answer is a web page"))
-            }
+        let call = RegistryCall::new(Method::GET, self.build_url(&path), 0);
+        match self.send_call(&call, BodyExtent::StatusOnly).await {
+            Ok(reply) if is_success(&reply) && reply.media_type() == "text/html" => Answer::Unread(
+                make_broken_unread(&reply.line, Some(reply.status), "the answer is a web page"),
+            ),
             Ok(reply) if is_success(&reply) => Answer::Found(()),
             Ok(reply) if is_absence(reply.status, &reply.body) => Answer::Absent,
-            Ok(reply) => Answer::Unread(reply.refused()),
+            Ok(reply) => Answer::Unread(reply.make_refused_unread()),
             Err(why) => Answer::Unread(why),
         }
     }
 
     /// `Ok(true)`: it is there. `Ok(false)`: ask again with `GET`, whose answer has a body that says why.
-    async fn head(&self, path: &str) -> Result<bool, Unread> {
-        let call = Call::new(Method::HEAD, self.url(path), 0).header(header::ACCEPT, accept_manifests());
-        let reply = self.send(&call, Body::StatusOnly).await?;
+    async fn send_head(&self, path: &str) -> Result<bool, Unread> {
+        let call = RegistryCall::new(Method::HEAD, self.build_url(path), 0)
+            .with_header(header::ACCEPT, make_accept_header());
+        let reply = self.send_call(&call, BodyExtent::StatusOnly).await?;
         Ok(is_success(&reply) && reply.media_type() != "text/html")
     }
 
-    pub(super) async fn blob(&self, blob: &Descriptor) -> Answer<Bytes> {
-        let call = Call::new(Method::GET, self.url(&format!("/blobs/{}", blob.digest)), blob.size);
-        self.hashed(&call, |reply| check(&reply.line, Some(reply.status), blob, reply.body.clone())).await
+    pub(super) async fn fetch_blob(&self, blob: &Descriptor) -> Answer<Bytes> {
+        let call =
+            RegistryCall::new(Method::GET, self.build_url(&format!("/blobs/{}", blob.digest)), blob.size);
+        self.fetch_hashed(&call, |reply| {
+            check_blob(&reply.line, Some(reply.status), blob, reply.body.clone())
+        })
+        .await
     }
 
     /// A `GET` whose success has to pass `take`; what does not is asked for once more.
-    async fn hashed<T>(&self, call: &Call, take: impl Fn(&Reply) -> Result<T, Unread>) -> Answer<T> {
+    async fn fetch_hashed<T>(
+        &self,
+        call: &RegistryCall,
+        take: impl Fn(&Reply) -> Result<T, Unread>,
+    ) -> Answer<T> {
         let mut wrong = None;
         for _ in 0..HASH_TRIES {
-            match self.send(call, Body::Whole).await {
+            match self.send_call(call, BodyExtent::Whole).await {
                 Ok(reply) if is_success(&reply) => match take(&reply) {
                     Ok(taken) => return Answer::Found(taken),
                     Err(why) => wrong = Some(why),
                 },
                 Ok(reply) if is_absence(reply.status, &reply.body) => return Answer::Absent,
-                Ok(reply) => return Answer::Unread(reply.refused()),
+                Ok(reply) => return Answer::Unread(reply.make_refused_unread()),
                 Err(why) => return Answer::Unread(why),
             }
         }
-        Answer::Unread(wrong.unwrap_or_else(|| broken(&call.line(), None, "no usable answer")))
+        Answer::Unread(
+            wrong.unwrap_or_else(|| make_broken_unread(&call.format_line(), None, "no usable answer")),
+        )
     }
 }
 
 /// The bytes of a blob against its descriptor: size first, then hash.
-pub(super) fn check(
+pub(super) fn check_blob(
     line: &str,
     status: Option<u16>,
     blob: &Descriptor,
     bytes: Bytes,
 ) -> Result<Bytes, Unread> {
     if bytes.len() as u64 != blob.size {
-        return Err(integrity(line, status, "the bytes are not as many as the descriptor says"));
+        return Err(make_integrity_unread(line, status, "the bytes are not as many as the descriptor says"));
     }
-    if Digest::of(&bytes) != blob.digest {
-        return Err(integrity(line, status, "the bytes do not hash to the digest"));
+    if Digest::hash_bytes(&bytes) != blob.digest {
+        return Err(make_integrity_unread(line, status, "the bytes do not hash to the digest"));
     }
     Ok(bytes)
 }
@@ -155,7 +174,7 @@ pub(super) fn is_success(reply: &Reply) -> bool {
 }
 
 /// `None`: no JSON object. `Some(None)`: one without a `mediaType`.
-pub(super) fn media_type(manifest: &[u8]) -> Option<Option<String>> {
+pub(super) fn parse_media_type(manifest: &[u8]) -> Option<Option<String>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Typed {
@@ -180,15 +199,15 @@ pub(super) fn is_tag(text: &str) -> bool {
 
 /// The tag under which clients keep the referrers of `digest` where there is no API
 /// (distribution-spec, "Referrers Tag Schema").
-pub(super) fn fallback_tag(digest: &Digest) -> String {
-    format!("sha256-{}", digest.hex())
+pub(super) fn format_fallback_tag(digest: &Digest) -> String {
+    format!("sha256-{}", digest.format_hex())
 }
 
 /// Refuses a blob that is announced larger than `cap`, before anything is read.
-pub(super) fn too_large(line: &str, blob: &Descriptor, cap: u64) -> Option<Unread> {
+pub(super) fn check_size(line: &str, blob: &Descriptor, cap: u64) -> Option<Unread> {
     (blob.size > cap).then(|| {
         let why = format!("the descriptor announces {} bytes, more than the {cap} that are read", blob.size);
-        fault::broken(line, None, why)
+        fault::make_broken_unread(line, None, why)
     })
 }
 

@@ -29,11 +29,11 @@ pub(super) enum Reach {
 }
 
 /// How deep an address lies.
-pub(super) fn depth(address: IpAddr) -> Depth {
+pub(super) fn judge_depth(address: IpAddr) -> Depth {
     match address {
-        IpAddr::V4(v4) => depth_v4(v4),
-        IpAddr::V6(v6) => match v6.to_ipv4_mapped().or_else(|| embedded(v6)) {
-            Some(v4) => depth_v4(v4),
+        IpAddr::V4(v4) => judge_depth_v4(v4),
+        IpAddr::V6(v6) => match v6.to_ipv4_mapped().or_else(|| extract_embedded_v4(v6)) {
+            Some(v4) => judge_depth_v4(v4),
             None if v6.is_loopback() || v6.is_unspecified() || v6.is_multicast() => Depth::Local,
             None if v6.is_unicast_link_local() => Depth::Local,
             None if v6.is_unique_local() => Depth::Private,
@@ -43,13 +43,13 @@ pub(super) fn depth(address: IpAddr) -> Depth {
 }
 
 /// NAT64's well-known prefix (RFC 6052) carries an IPv4 address.
-fn embedded(v6: Ipv6Addr) -> Option<Ipv4Addr> {
+fn extract_embedded_v4(v6: Ipv6Addr) -> Option<Ipv4Addr> {
     let [0x64, 0xff9b, 0, 0, 0, 0, high, low] = v6.segments() else { return None };
     let ([a, b], [c, d]) = (high.to_be_bytes(), low.to_be_bytes());
     Some(Ipv4Addr::new(a, b, c, d))
 }
 
-fn depth_v4(v4: Ipv4Addr) -> Depth {
+fn judge_depth_v4(v4: Ipv4Addr) -> Depth {
     let [first, second, ..] = v4.octets();
     if v4.is_loopback() || v4.is_link_local() || v4.is_multicast() || v4.is_broadcast() || first == 0 {
         return Depth::Local;
@@ -63,7 +63,7 @@ fn depth_v4(v4: Ipv4Addr) -> Depth {
 ///
 /// # Errors
 /// Says which rule it breaks.
-pub(super) fn check(realm: &Url, base: &Url, registry: Depth) -> Result<Reach, &'static str> {
+pub(super) fn check_realm(realm: &Url, base: &Url, registry: Depth) -> Result<Reach, &'static str> {
     match (realm.scheme(), base.scheme()) {
         ("https", _) | ("http", "http") => {}
         ("http", _) => return Err("the token realm is plain http, the registry is not"),
@@ -80,8 +80,8 @@ pub(super) fn check(realm: &Url, base: &Url, registry: Depth) -> Result<Reach, &
     // A registry inside may name a neighbour; nobody may name this machine.
     let allowed = registry.min(Depth::Private);
     let literal = match realm.host() {
-        Some(Host::Ipv4(v4)) => Some(depth(v4.into())),
-        Some(Host::Ipv6(v6)) => Some(depth(v6.into())),
+        Some(Host::Ipv4(v4)) => Some(judge_depth(v4.into())),
+        Some(Host::Ipv6(v6)) => Some(judge_depth(v6.into())),
         Some(Host::Domain(name)) if is_localhost(name) => Some(Depth::Local),
         Some(Host::Domain(_)) => None,
         None => return Err("the token realm has no host"),
@@ -101,12 +101,12 @@ fn is_localhost(name: &str) -> bool {
 
 /// How deep a registry lies: of several addresses, the shallowest. One that cannot be resolved here (a proxy
 /// does it) counts as public.
-pub(super) async fn depth_of(base: &Url) -> Depth {
+pub(super) async fn resolve_depth(base: &Url) -> Depth {
     match base.host() {
-        Some(Host::Ipv4(v4)) => depth(v4.into()),
-        Some(Host::Ipv6(v6)) => depth(v6.into()),
+        Some(Host::Ipv4(v4)) => judge_depth(v4.into()),
+        Some(Host::Ipv6(v6)) => judge_depth(v6.into()),
         Some(Host::Domain(name)) => match tokio::net::lookup_host((name, 0)).await {
-            Ok(addresses) => addresses.map(|a| depth(a.ip())).min().unwrap_or(Depth::Public),
+            Ok(addresses) => addresses.map(|a| judge_depth(a.ip())).min().unwrap_or(Depth::Public),
             Err(_) => Depth::Public,
         },
         None => Depth::Public,
@@ -138,7 +138,7 @@ impl Resolve for Guarded {
         let (deepest, trusted) = (self.depth, self.trusted.contains(name.as_str()));
         Box::pin(async move {
             let addresses: Vec<SocketAddr> = tokio::net::lookup_host((name.as_str(), 0)).await?.collect();
-            if !trusted && addresses.iter().any(|a| depth(a.ip()) > deepest) {
+            if !trusted && addresses.iter().any(|a| judge_depth(a.ip()) > deepest) {
                 return Err(TooDeep.into());
             }
             let addresses: Addrs = Box::new(addresses.into_iter());
@@ -153,7 +153,7 @@ mod tests {
     use super::*;
 
     fn ask(realm: &str, base: &str, registry: Depth) -> Result<Reach, &'static str> {
-        check(&Url::parse(realm).unwrap(), &Url::parse(base).unwrap(), registry)
+        check_realm(&Url::parse(realm).unwrap(), &Url::parse(base).unwrap(), registry)
     }
 
     #[test]

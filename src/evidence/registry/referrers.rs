@@ -1,12 +1,12 @@
 //! Listing what refers to a digest over HTTP: every page of the API, and the fallback tag.
 
-use crate::evidence::answer::{Answer, Descriptor, Place, Reference, Referrers};
-use crate::evidence::registry::config::Limits;
-use crate::evidence::registry::fault::{OciErrors, broken, is_absence};
-use crate::evidence::registry::http::{Body, Call, Reply, Session};
+use crate::evidence::answer::{Answer, Descriptor, EvidencePlace, Reference, Referrers};
+use crate::evidence::registry::config::RegistryLimits;
+use crate::evidence::registry::fault::{OciErrors, is_absence, make_broken_unread};
+use crate::evidence::registry::http::{BodyExtent, RegistryCall, RegistrySession, Reply};
 use crate::evidence::registry::index::{self, Listing, OCI_INDEX};
-use crate::evidence::registry::link::{self, same_origin};
-use crate::evidence::registry::read::{fallback_tag, is_success};
+use crate::evidence::registry::link::{self, is_same_origin};
+use crate::evidence::registry::read::{format_fallback_tag, is_success};
 use crate::model::evidence::Unread;
 use crate::model::id::Digest;
 use reqwest::Method;
@@ -28,73 +28,79 @@ enum Api {
     Failed,
 }
 
-impl Session<'_> {
+impl RegistrySession<'_> {
     /// What is likely to hold something: the API, else the fallback tag; both where the API lists nothing.
-    pub(super) async fn referrers(&self, digest: &Digest) -> Referrers {
+    pub(super) async fn fetch_referrers(&self, digest: &Digest) -> Referrers {
         let mut found = Gathered::new(self.limits, Referrers::default());
         if self.host.has_no_referrers_api() {
-            self.fallback(digest, &mut found).await;
-            return found.finish(Some(Place::Api));
+            self.fetch_from_fallback(digest, &mut found).await;
+            return found.finish_referrers(Some(EvidencePlace::Api));
         }
-        match self.api(digest, &mut found).await {
-            Api::Listed if !found.is_empty() => return found.finish(Some(Place::FallbackTag)),
-            Api::Failed => return found.finish(None),
+        match self.fetch_from_api(digest, &mut found).await {
+            Api::Listed if !found.is_empty() => {
+                return found.finish_referrers(Some(EvidencePlace::FallbackTag));
+            }
+            Api::Failed => return found.finish_referrers(None),
             Api::Absent { everywhere: true } => self.host.learn_no_referrers_api(),
             Api::Listed | Api::Absent { everywhere: false } | Api::Odd => {}
         }
-        self.fallback(digest, &mut found).await;
-        found.finish(None)
+        self.fetch_from_fallback(digest, &mut found).await;
+        found.finish_referrers(None)
     }
 
     /// `listed`, and what the place that was left out of it lists.
-    pub(super) async fn referrers_left_out(&self, digest: &Digest, mut listed: Referrers) -> Referrers {
+    pub(super) async fn fetch_left_out_referrers(&self, digest: &Digest, mut listed: Referrers) -> Referrers {
         let left_out = listed.left_out.take();
         let mut found = Gathered::new(self.limits, listed);
         match left_out {
-            Some(Place::Api) => {
-                self.api(digest, &mut found).await;
+            Some(EvidencePlace::Api) => {
+                self.fetch_from_api(digest, &mut found).await;
             }
-            Some(Place::FallbackTag) => self.fallback(digest, &mut found).await,
-            Some(Place::SigTag | Place::AttTag | Place::Layout) | None => {}
+            Some(EvidencePlace::FallbackTag) => self.fetch_from_fallback(digest, &mut found).await,
+            Some(EvidencePlace::SigTag | EvidencePlace::AttTag | EvidencePlace::Layout) | None => {}
         }
-        found.finish(None)
+        found.finish_referrers(None)
     }
 
-    async fn api(&self, digest: &Digest, found: &mut Gathered) -> Api {
-        let mut url = self.url(&format!("/referrers/{digest}"));
+    async fn fetch_from_api(&self, digest: &Digest, found: &mut Gathered) -> Api {
+        let mut url = self.build_url(&format!("/referrers/{digest}"));
         let mut seen = HashSet::new();
         let mut bytes = 0;
         for page in 1..=self.limits.pages {
             seen.insert(url.clone());
-            let call = Call::new(Method::GET, url.clone(), self.limits.manifest)
-                .header(header::ACCEPT, HeaderValue::from_static(OCI_INDEX));
-            let reply = match self.send(&call, Body::Whole).await {
+            let call = RegistryCall::new(Method::GET, url.clone(), self.limits.manifest)
+                .with_header(header::ACCEPT, HeaderValue::from_static(OCI_INDEX));
+            let reply = match self.send_call(&call, BodyExtent::Whole).await {
                 Ok(reply) => reply,
                 Err(why) => {
-                    found.unread(why);
+                    found.note_unread(why);
                     return Api::Failed;
                 }
             };
             if page == 1
-                && let Some(absent) = absence(&reply)
+                && let Some(absent) = judge_absence(&reply)
             {
                 return absent;
             }
             if !is_success(&reply) {
-                found.unread(reply.refused());
+                found.note_unread(reply.make_refused_unread());
                 return Api::Failed;
             }
-            match index::read(&reply.body) {
-                Listing::Index(entries) => found.add(Place::Api, &reply, entries),
+            match index::parse_index(&reply.body) {
+                Listing::Index(entries) => found.add_reply(EvidencePlace::Api, &reply, entries),
                 Listing::Other(_) | Listing::Broken(_) if page == 1 && reply.media_type() != OCI_INDEX => {
                     return Api::Odd;
                 }
                 Listing::Other(what) => {
-                    found.unread(broken(&reply.line, Some(reply.status), format!("the list is {what}")));
+                    found.note_unread(make_broken_unread(
+                        &reply.line,
+                        Some(reply.status),
+                        format!("the list is {what}"),
+                    ));
                     return Api::Failed;
                 }
                 Listing::Broken(why) => {
-                    found.unread(broken(
+                    found.note_unread(make_broken_unread(
                         &reply.line,
                         Some(reply.status),
                         format!("the list is broken: {why}"),
@@ -103,48 +109,61 @@ impl Session<'_> {
                 }
             }
             let links = reply.headers.get_all(header::LINK);
-            let Some(target) = link::next(links.iter().filter_map(|v| v.to_str().ok())) else {
+            let Some(target) = link::find_next_link(links.iter().filter_map(|v| v.to_str().ok())) else {
                 return Api::Listed;
             };
             match reply.url.join(&target) {
-                Ok(next) if !same_origin(&next, &self.host.base) => {
+                Ok(next) if !is_same_origin(&next, &self.host.base) => {
                     let why = "the next page is said to be on another host, which is not asked";
-                    found.unread(broken(&reply.line, Some(reply.status), why));
+                    found.note_unread(make_broken_unread(&reply.line, Some(reply.status), why));
                     return Api::Failed;
                 }
                 Ok(next) if seen.contains(&next) => {
                     let why = "the next page is one that was read already";
-                    found.unread(broken(&reply.line, Some(reply.status), why));
+                    found.note_unread(make_broken_unread(&reply.line, Some(reply.status), why));
                     return Api::Failed;
                 }
                 Ok(next) => url = next,
                 Err(_) => {
-                    found.unread(broken(&reply.line, Some(reply.status), "the next page is no URL"));
+                    found.note_unread(make_broken_unread(
+                        &reply.line,
+                        Some(reply.status),
+                        "the next page is no URL",
+                    ));
                     return Api::Failed;
                 }
             }
             bytes += reply.body.len() as u64;
             if bytes > LIST_PAGES * self.limits.manifest {
-                found.unread(broken(&reply.line, None, "the list is too long to be read whole"));
+                found.note_unread(make_broken_unread(
+                    &reply.line,
+                    None,
+                    "the list is too long to be read whole",
+                ));
                 return Api::Failed;
             }
             if found.is_full() {
-                found.unread(found.too_many(&reply.line, Some(reply.status)));
+                found.note_unread(found.make_overflow_unread(&reply.line, Some(reply.status)));
                 return Api::Failed;
             }
         }
         let why = format!("the list has more than {} pages", self.limits.pages);
-        found.unread(broken(&Call::new(Method::GET, url, 0).line(), None, why));
+        found.note_unread(make_broken_unread(
+            &RegistryCall::new(Method::GET, url, 0).format_line(),
+            None,
+            why,
+        ));
         Api::Failed
     }
 
-    async fn fallback(&self, digest: &Digest, found: &mut Gathered) {
-        let tag = fallback_tag(digest);
-        match self.manifest(&Reference::Tag(tag.clone())).await {
+    async fn fetch_from_fallback(&self, digest: &Digest, found: &mut Gathered) {
+        let tag = format_fallback_tag(digest);
+        match self.fetch_manifest(&Reference::Tag(tag.clone())).await {
             Answer::Absent => {}
-            Answer::Unread(why) => found.unread(why),
+            Answer::Unread(why) => found.note_unread(why),
             Answer::Found(manifest) => {
-                let line = Call::new(Method::GET, self.url(&format!("/manifests/{tag}")), 0).line();
+                let line = RegistryCall::new(Method::GET, self.build_url(&format!("/manifests/{tag}")), 0)
+                    .format_line();
                 found.add_fallback(&line, &manifest.bytes);
             }
         }
@@ -152,7 +171,7 @@ impl Session<'_> {
 }
 
 /// Whether the API is absent (case 52), for this repository or everywhere.
-fn absence(reply: &Reply) -> Option<Api> {
+fn judge_absence(reply: &Reply) -> Option<Api> {
     match reply.status {
         400 | 405 | 406 | 501 => Some(Api::Absent { everywhere: reply.status != 400 }),
         404 => match OciErrors::parse(&reply.body) {
@@ -177,7 +196,7 @@ pub(super) struct Gathered {
 }
 
 impl Gathered {
-    pub(super) fn new(limits: &Limits, list: Referrers) -> Self {
+    pub(super) fn new(limits: &RegistryLimits, list: Referrers) -> Self {
         let seen = list.entries.iter().map(|(_, descriptor)| descriptor.digest).collect();
         Self { cap: limits.candidates, seen, list }
     }
@@ -190,39 +209,43 @@ impl Gathered {
         self.list.entries.len() >= self.cap
     }
 
-    fn too_many(&self, line: &str, status: Option<u16>) -> Unread {
-        broken(line, status, format!("more than {} referrers are listed", self.cap))
+    fn make_overflow_unread(&self, line: &str, status: Option<u16>) -> Unread {
+        make_broken_unread(line, status, format!("more than {} referrers are listed", self.cap))
     }
 
     /// The first reason stays.
-    pub(super) fn unread(&mut self, why: Unread) {
+    pub(super) fn note_unread(&mut self, why: Unread) {
         self.list.unread.get_or_insert(why);
     }
 
-    pub(super) fn warn(&mut self, why: String) {
+    pub(super) fn add_warning(&mut self, why: String) {
         self.list.warnings.push(why);
     }
 
-    fn add(&mut self, place: Place, reply: &Reply, entries: Vec<Result<Descriptor, String>>) {
+    fn add_reply(&mut self, place: EvidencePlace, reply: &Reply, entries: Vec<Result<Descriptor, String>>) {
         self.add_entries(place, &reply.line, Some(reply.status), entries);
     }
 
     /// A fallback tag's manifest, wherever it was read.
     pub(super) fn add_fallback(&mut self, line: &str, bytes: &[u8]) {
-        match index::read(bytes) {
-            Listing::Index(entries) => self.add_entries(Place::FallbackTag, line, None, entries),
+        match index::parse_index(bytes) {
+            Listing::Index(entries) => self.add_entries(EvidencePlace::FallbackTag, line, None, entries),
             Listing::Other(what) => {
-                self.warn(format!("{line}: the fallback tag is {what}, not an index: it lists nothing"));
+                self.add_warning(format!(
+                    "{line}: the fallback tag is {what}, not an index: it lists nothing"
+                ));
             }
-            Listing::Broken(why) => {
-                self.unread(broken(line, None, format!("the fallback index is broken: {why}")))
-            }
+            Listing::Broken(why) => self.note_unread(make_broken_unread(
+                line,
+                None,
+                format!("the fallback index is broken: {why}"),
+            )),
         }
     }
 
     pub(super) fn add_entries(
         &mut self,
-        place: Place,
+        place: EvidencePlace,
         line: &str,
         status: Option<u16>,
         entries: Vec<Result<Descriptor, String>>,
@@ -230,18 +253,18 @@ impl Gathered {
         for entry in entries {
             match entry {
                 Ok(descriptor) if self.seen.contains(&descriptor.digest) => {}
-                Ok(_) if self.is_full() => return self.unread(self.too_many(line, status)),
+                Ok(_) if self.is_full() => return self.note_unread(self.make_overflow_unread(line, status)),
                 Ok(descriptor) => {
                     self.seen.insert(descriptor.digest);
                     self.list.entries.push((place, descriptor));
                 }
-                Err(why) => self.unread(broken(line, status, why)),
+                Err(why) => self.note_unread(make_broken_unread(line, status, why)),
             }
         }
     }
 
     /// In a stable order: registries list in none.
-    pub(super) fn finish(self, left_out: Option<Place>) -> Referrers {
+    pub(super) fn finish_referrers(self, left_out: Option<EvidencePlace>) -> Referrers {
         let mut list = self.list;
         list.entries.sort_by_key(|(place, descriptor)| (*place, descriptor.digest));
         list.left_out = left_out;

@@ -17,12 +17,12 @@ pub struct LoggedRequest {
 pub(super) struct RequestLog(Mutex<Vec<LoggedRequest>>);
 
 impl RequestLog {
-    pub(super) fn add(&self, method: &str, url: String, status: Option<u16>) {
+    pub(super) fn log_request(&self, method: &str, url: String, status: Option<u16>) {
         let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         list.push(LoggedRequest { method: method.to_owned(), url, status });
     }
 
-    pub(super) fn all(&self) -> Vec<LoggedRequest> {
+    pub(super) fn collect_requests(&self) -> Vec<LoggedRequest> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// What `Retry-After` asks for: seconds, or a date, which is compared with the answer's own `Date` where it
 /// has one (clocks differ). `None`: nothing is asked, or nothing that can be read.
-pub(super) fn after(headers: &HeaderMap) -> Option<Duration> {
+pub(super) fn parse_retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: HeaderName| headers.get(name).and_then(|v| v.to_str().ok()).map(str::trim);
     let asked = text(header::RETRY_AFTER)?;
     if !asked.is_empty() && asked.bytes().all(|b| b.is_ascii_digit()) {
@@ -23,7 +23,7 @@ pub(super) fn after(headers: &HeaderMap) -> Option<Duration> {
 
 /// The pause after try number `n`: doubling from `backoff`, up to half as much again at random so that many
 /// runs do not come back together; never less than what was asked for.
-pub(super) fn pause(backoff: Duration, n: u32, asked: Option<Duration>) -> Duration {
+pub(super) fn compute_pause(backoff: Duration, n: u32, asked: Option<Duration>) -> Duration {
     let doubled = backoff.saturating_mul(2_u32.saturating_pow(n.saturating_sub(1).min(10)));
     let jitter = doubled.mul_f64(rand::rng().random_range(0.0..0.5));
     asked.unwrap_or_default().max(doubled.saturating_add(jitter))
@@ -39,7 +39,7 @@ mod tests {
         for (name, value) in pairs {
             headers.append(HeaderName::from_bytes(name.as_bytes()).unwrap(), value.parse().unwrap());
         }
-        after(&headers)
+        parse_retry_after(&headers)
     }
 
     #[test]
@@ -63,10 +63,10 @@ mod tests {
     fn pauses_grow_and_honour_what_was_asked() {
         let base = Duration::from_millis(100);
         for n in 1..=4 {
-            let p = pause(base, n, None);
+            let p = compute_pause(base, n, None);
             let least = base * 2_u32.pow(n - 1);
             assert!(p >= least && p < least * 2, "{n}: {p:?}");
         }
-        assert_eq!(pause(base, 1, Some(Duration::from_secs(9))), Duration::from_secs(9));
+        assert_eq!(compute_pause(base, 1, Some(Duration::from_secs(9))), Duration::from_secs(9));
     }
 }

@@ -4,9 +4,9 @@ use std::fmt;
 
 /// A password or token. Its Debug prints stars; nothing else prints it.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct Secret(String);
+pub(super) struct RegistrySecret(String);
 
-impl Secret {
+impl RegistrySecret {
     pub(super) fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
@@ -17,7 +17,7 @@ impl Secret {
     }
 }
 
-impl fmt::Debug for Secret {
+impl fmt::Debug for RegistrySecret {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("***")
     }
@@ -29,6 +29,6 @@ mod tests {
 
     #[test]
     fn debug_prints_stars() {
-        assert_eq!(format!("{:?}", Some(Secret::new("hunter2"))), "Some(***)");
+        assert_eq!(format!("{:?}", Some(RegistrySecret::new("hunter2"))), "Some(***)");
     }
 }

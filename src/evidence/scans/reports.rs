@@ -1,7 +1,7 @@
 //! The reports inside a scan: Trivy, Grype, SARIF, CycloneDX and in-toto's own list, told apart by their
 //! shape. Read row by row into [`Finding`]s; nothing else of a report is kept in memory.
 
-use super::{Finding, Severity};
+use super::{ScanFinding, Severity};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use serde_json::Value;
@@ -9,23 +9,23 @@ use std::collections::BTreeMap;
 
 /// The findings of a report; `None` where it has no data: no known shape, or one that says nothing of
 /// findings (an empty object, a Trivy report without results, a SARIF run without results, a plain SBOM).
-pub(super) fn findings(report: &str) -> Option<Vec<Finding>> {
+pub(super) fn parse_findings(report: &str) -> Option<Vec<ScanFinding>> {
     if report.trim_start().starts_with('[') {
-        return in_toto(report);
+        return parse_in_toto(report);
     }
-    let shape: Shape = serde_json::from_str(report).ok()?;
+    let shape: ReportShape = serde_json::from_str(report).ok()?;
     match shape {
-        Shape { matches: Some(_), .. } => grype(report),
-        Shape { runs: Some(_), .. } => sarif(report),
-        Shape { bom_format: Some(format), .. } if format == "CycloneDX" => cyclonedx(report),
-        Shape { results: Some(_), .. } => trivy(report),
-        Shape { .. } => None,
+        ReportShape { matches: Some(_), .. } => parse_grype(report),
+        ReportShape { runs: Some(_), .. } => parse_sarif(report),
+        ReportShape { bom_format: Some(format), .. } if format == "CycloneDX" => parse_cyclonedx(report),
+        ReportShape { results: Some(_), .. } => parse_trivy(report),
+        ReportShape { .. } => None,
     }
 }
 
 /// By which member a report is told.
 #[derive(Deserialize)]
-struct Shape {
+struct ReportShape {
     matches: Option<IgnoredAny>,
     runs: Option<IgnoredAny>,
     #[serde(rename = "bomFormat")]
@@ -34,7 +34,7 @@ struct Shape {
     results: Option<IgnoredAny>,
 }
 
-fn trivy(report: &str) -> Option<Vec<Finding>> {
+fn parse_trivy(report: &str) -> Option<Vec<ScanFinding>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "PascalCase")]
     struct Report {
@@ -71,18 +71,18 @@ fn trivy(report: &str) -> Option<Vec<Finding>> {
     }
     let rows = report.results.into_iter().filter_map(|t| t.vulnerabilities).flatten();
     Some(
-        rows.map(|v| Finding {
+        rows.map(|v| ScanFinding {
             id: v.id,
             package: v.pkg_name,
             version: v.installed_version,
-            severity: Severity::of_text(&v.severity),
+            severity: Severity::from_text(&v.severity),
             fixable: Some(!v.fixed_version.is_empty()),
         })
         .collect(),
     )
 }
 
-fn grype(report: &str) -> Option<Vec<Finding>> {
+fn parse_grype(report: &str) -> Option<Vec<ScanFinding>> {
     #[derive(Deserialize)]
     struct Report {
         matches: Vec<Match>,
@@ -116,11 +116,11 @@ fn grype(report: &str) -> Option<Vec<Finding>> {
         report
             .matches
             .into_iter()
-            .map(|m| Finding {
+            .map(|m| ScanFinding {
                 id: m.vulnerability.id,
                 package: m.artifact.name,
                 version: m.artifact.version,
-                severity: Severity::of_text(&m.vulnerability.severity),
+                severity: Severity::from_text(&m.vulnerability.severity),
                 fixable: m.vulnerability.fix.map(|f| f.versions.is_some_and(|v| !v.is_empty())),
             })
             .collect(),
@@ -128,7 +128,7 @@ fn grype(report: &str) -> Option<Vec<Finding>> {
 }
 
 /// A result's `level` cannot tell critical from high: the rule's `security-severity` is what counts.
-fn sarif(report: &str) -> Option<Vec<Finding>> {
+fn parse_sarif(report: &str) -> Option<Vec<ScanFinding>> {
     #[derive(Deserialize)]
     struct Report {
         runs: Vec<Run>,
@@ -194,11 +194,11 @@ fn sarif(report: &str) -> Option<Vec<Finding>> {
                 .and_then(|n| rules.get(n))
                 .or_else(|| rules.iter().find(|r| Some(&r.id) == id.as_ref()));
             let severity = rule.and_then(|r| r.properties.get("security-severity"));
-            findings.push(Finding {
+            findings.push(ScanFinding {
                 id: id.or_else(|| rule.map(|r| r.id.clone()))?,
                 package: String::new(),
                 version: String::new(),
-                severity: severity.map_or(Severity::Unknown, rating),
+                severity: severity.map_or(Severity::Unknown, rate_score),
                 fixable: None,
             });
         }
@@ -206,7 +206,7 @@ fn sarif(report: &str) -> Option<Vec<Finding>> {
     Some(findings)
 }
 
-fn cyclonedx(report: &str) -> Option<Vec<Finding>> {
+fn parse_cyclonedx(report: &str) -> Option<Vec<ScanFinding>> {
     #[derive(Deserialize)]
     struct Bom {
         vulnerabilities: Vec<Vulnerability>,
@@ -232,8 +232,8 @@ fn cyclonedx(report: &str) -> Option<Vec<Finding>> {
     let bom: Bom = serde_json::from_str(report).ok()?;
     let mut findings = Vec::new();
     for v in bom.vulnerabilities {
-        let words = v.ratings.iter().filter_map(|r| r.severity.as_deref()).map(Severity::of_text).max();
-        let scores = v.ratings.iter().filter_map(|r| r.score).map(Severity::of_score).max();
+        let words = v.ratings.iter().filter_map(|r| r.severity.as_deref()).map(Severity::from_text).max();
+        let scores = v.ratings.iter().filter_map(|r| r.score).map(Severity::from_score).max();
         let severity = match words {
             Some(Severity::Unknown) | None => scores.unwrap_or(Severity::Unknown),
             Some(word) => word,
@@ -242,7 +242,7 @@ fn cyclonedx(report: &str) -> Option<Vec<Finding>> {
         if packages.is_empty() {
             packages.push(String::new());
         }
-        findings.extend(packages.into_iter().map(|package| Finding {
+        findings.extend(packages.into_iter().map(|package| ScanFinding {
             id: v.id.clone(),
             package,
             version: String::new(),
@@ -255,7 +255,7 @@ fn cyclonedx(report: &str) -> Option<Vec<Finding>> {
 
 /// v0.2 entries are `{id, severity[]}`; the text of v0.1 nests them under `vulnerability`, its example does
 /// not, and `severity` occurs as one object: all are read.
-fn in_toto(report: &str) -> Option<Vec<Finding>> {
+fn parse_in_toto(report: &str) -> Option<Vec<ScanFinding>> {
     let rows: Vec<Value> = serde_json::from_str(report).ok()?;
     let mut findings = Vec::new();
     for row in rows {
@@ -265,14 +265,14 @@ fn in_toto(report: &str) -> Option<Vec<Finding>> {
             Some(one @ Value::Object(_)) => std::slice::from_ref(one),
             Some(_) | None => &[],
         };
-        findings.push(Finding {
+        findings.push(ScanFinding {
             id: row.get("id")?.as_str()?.to_owned(),
             package: String::new(),
             version: String::new(),
             severity: severities
                 .iter()
                 .filter_map(|s| s.get("score"))
-                .map(rating)
+                .map(rate_score)
                 .max()
                 .unwrap_or(Severity::Unknown),
             fixable: None,
@@ -282,10 +282,10 @@ fn in_toto(report: &str) -> Option<Vec<Finding>> {
 }
 
 /// A score as a number, or as text.
-fn rating(score: &Value) -> Severity {
+fn rate_score(score: &Value) -> Severity {
     match score {
-        Value::String(text) => Severity::of_text(text),
-        Value::Number(number) => number.as_f64().map_or(Severity::Unknown, Severity::of_score),
+        Value::String(text) => Severity::from_text(text),
+        Value::Number(number) => number.as_f64().map_or(Severity::Unknown, Severity::from_score),
         Value::Null | Value::Bool(_) | Value::Array(_) | Value::Object(_) => Severity::Unknown,
     }
 }
@@ -293,12 +293,12 @@ fn rating(score: &Value) -> Severity {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
-    use super::super::count;
+    use super::super::count_findings;
     use super::*;
-    use crate::model::evidence::Counts;
+    use crate::model::evidence::ScanCounts;
 
-    fn counts(report: &str) -> Option<Counts> {
-        findings(report).map(|f| count(f.iter()))
+    fn counts(report: &str) -> Option<ScanCounts> {
+        parse_findings(report).map(|f| count_findings(f.iter()))
     }
 
     #[test]
@@ -311,7 +311,7 @@ mod tests {
             r#"{"bomFormat":"CycloneDX","vulnerabilities":[]}"#,
             "[]",
         ] {
-            assert_eq!(counts(zero), Some(Counts::default()), "{zero}");
+            assert_eq!(counts(zero), Some(ScanCounts::default()), "{zero}");
         }
         for nothing in [
             "{}",
@@ -343,12 +343,12 @@ mod tests {
             {"Vulnerabilities":[
                 {"VulnerabilityID":"CVE-1","PkgName":"ssl","InstalledVersion":"1","Severity":"critical","FixedVersion":"2"},
                 {"VulnerabilityID":"CVE-3","PkgName":"zlib","InstalledVersion":"1"}]}]}"#;
-        assert_eq!(counts(trivy), Some(Counts { critical: 2, unknown: 2, ..Counts::default() }));
+        assert_eq!(counts(trivy), Some(ScanCounts { critical: 2, unknown: 2, ..ScanCounts::default() }));
         let grype = r#"{"matches":[
             {"vulnerability":{"id":"GHSA-1","severity":"Negligible","fix":{"versions":["2"],"state":"fixed"}},"artifact":{"name":"a","version":"1"}},
             {"vulnerability":{"id":"GHSA-1","severity":"Medium","fix":{"versions":[]}},"artifact":{"name":"a","version":"1"}}]}"#;
-        assert_eq!(counts(grype), Some(Counts { medium: 1, ..Counts::default() }));
-        let fixable: Vec<_> = findings(grype).unwrap().into_iter().map(|f| f.fixable).collect();
+        assert_eq!(counts(grype), Some(ScanCounts { medium: 1, ..ScanCounts::default() }));
+        let fixable: Vec<_> = parse_findings(grype).unwrap().into_iter().map(|f| f.fixable).collect();
         assert_eq!(fixable, [Some(true), Some(false)]);
     }
 
@@ -367,7 +367,10 @@ mod tests {
               {"ruleId":"LINT","level":"error"},
               {"ruleId":"CVE-9","kind":"pass"},
               {"ruleId":"CVE-8","suppressions":[{"kind":"external"}]}]}]}"#;
-        assert_eq!(counts(sarif), Some(Counts { critical: 1, medium: 1, unknown: 2, ..Counts::default() }));
+        assert_eq!(
+            counts(sarif),
+            Some(ScanCounts { critical: 1, medium: 1, unknown: 2, ..ScanCounts::default() })
+        );
     }
 
     #[test]
@@ -376,10 +379,10 @@ mod tests {
             {"id":"CVE-1","ratings":[{"severity":"low","score":9.9},{"severity":"high"}],"affects":[{"ref":"a"},{"ref":"b"}]},
             {"id":"CVE-2","ratings":[{"severity":"unknown"},{"score":7.5}]},
             {"id":"CVE-3"}]}"#;
-        assert_eq!(counts(bom), Some(Counts { high: 3, unknown: 1, ..Counts::default() }));
+        assert_eq!(counts(bom), Some(ScanCounts { high: 3, unknown: 1, ..ScanCounts::default() }));
         let list = r#"[{"id":"CVE-1","severity":[{"method":"nvd","score":"medium"},{"method":"cvss","score":"9.1"}]},
             {"vulnerability":{"id":"CVE-2","severity":{"method":"x","score":5.2}}},
             {"id":"CVE-1"}]"#;
-        assert_eq!(counts(list), Some(Counts { critical: 1, medium: 1, ..Counts::default() }));
+        assert_eq!(counts(list), Some(ScanCounts { critical: 1, medium: 1, ..ScanCounts::default() }));
     }
 }

@@ -23,21 +23,21 @@ const LONGEST: Duration = Duration::from_secs(30);
 ///
 /// # Errors
 /// It could not be sent, or the answer is no success: [`kube::Error::Api`], with the server's words.
-pub async fn ask(client: &Client, request: Request<Vec<u8>>) -> Result<Bytes, kube::Error> {
+pub async fn send_request(client: &Client, request: Request<Vec<u8>>) -> Result<Bytes, kube::Error> {
     let mut attempt = 1;
     loop {
         let answer = client.send(request.clone().map(Body::from)).await?;
         let code = answer.status();
         let header =
-            answer.headers().get("retry-after").and_then(|value| value.to_str().ok()).and_then(seconds);
+            answer.headers().get("retry-after").and_then(|value| value.to_str().ok()).and_then(parse_seconds);
         let body = answer.into_body().collect().await?.to_bytes();
         if !code.is_client_error() && !code.is_server_error() {
             return Ok(body);
         }
-        let status = status_of(code.as_u16(), &body);
+        let status = parse_status(code.as_u16(), &body);
         let named = status.details.as_ref().map_or(0, |details| details.retry_after_seconds);
         let asked = header.or((named > 0).then(|| Duration::from_secs(named.into())));
-        match pause(code.as_u16(), asked, attempt) {
+        match decide_pause(code.as_u16(), asked, attempt) {
             Some(pause) => tokio::time::sleep(pause).await,
             None => return Err(kube::Error::Api(Box::new(status))),
         }
@@ -46,7 +46,7 @@ pub async fn ask(client: &Client, request: Request<Vec<u8>>) -> Result<Bytes, ku
 }
 
 /// The server's own words, or what a proxy in front of it says.
-fn status_of(code: u16, body: &[u8]) -> Status {
+fn parse_status(code: u16, body: &[u8]) -> Status {
     match serde_json::from_slice::<Status>(body) {
         Ok(status) => Status { code, ..status },
         Err(_) => {
@@ -56,12 +56,12 @@ fn status_of(code: u16, body: &[u8]) -> Status {
 }
 
 /// `Retry-After` in seconds; its other form, a date, is none that API servers write.
-fn seconds(text: &str) -> Option<Duration> {
+fn parse_seconds(text: &str) -> Option<Duration> {
     text.trim().parse().ok().map(Duration::from_secs)
 }
 
 /// How long to wait before try `attempt` + 1; `None`: this is the answer.
-fn pause(code: u16, asked: Option<Duration>, attempt: u32) -> Option<Duration> {
+fn decide_pause(code: u16, asked: Option<Duration>, attempt: u32) -> Option<Duration> {
     // A 500 with a time to come back is an API server's "server timeout".
     let busy = matches!(code, 429 | 502 | 503 | 504) || code == 500 && asked.is_some();
     if !busy || attempt >= TRIES || asked.is_some_and(|asked| asked > LONGEST) {
@@ -81,26 +81,29 @@ mod tests {
     fn pauses_are_bounded_and_honour_what_was_asked() {
         let asked = |seconds| Some(Duration::from_secs(seconds));
         for code in [429, 502, 503, 504] {
-            let all: Duration = (1..).map_while(|attempt| pause(code, None, attempt)).sum();
+            let all: Duration = (1..).map_while(|attempt| decide_pause(code, None, attempt)).sum();
             assert!(all > Duration::from_secs(7) && all < Duration::from_secs(12), "{code}: {all:?}");
         }
-        assert_eq!(pause(429, asked(9), 1), asked(9));
-        assert!(pause(429, asked(0), 1).is_some());
-        assert_eq!(pause(429, asked(86_400), 1), None, "nobody waits for a day");
-        assert_eq!(pause(500, None, 1), None);
-        assert_eq!(pause(500, asked(1), 1), asked(1));
-        assert_eq!(pause(429, asked(1), TRIES), None);
+        assert_eq!(decide_pause(429, asked(9), 1), asked(9));
+        assert!(decide_pause(429, asked(0), 1).is_some());
+        assert_eq!(decide_pause(429, asked(86_400), 1), None, "nobody waits for a day");
+        assert_eq!(decide_pause(500, None, 1), None);
+        assert_eq!(decide_pause(500, asked(1), 1), asked(1));
+        assert_eq!(decide_pause(429, asked(1), TRIES), None);
         for code in [400, 401, 403, 404, 409, 410, 422, 501] {
-            assert_eq!(pause(code, asked(1), 1), None, "{code}");
+            assert_eq!(decide_pause(code, asked(1), 1), None, "{code}");
         }
     }
 
     #[test]
     fn a_failure_keeps_its_code_and_its_words() {
         let words = br#"{"kind":"Status","message":"slow down","reason":"TooManyRequests"}"#;
-        assert_eq!((status_of(429, words).code, status_of(429, words).message), (429, "slow down".into()));
-        assert_eq!(status_of(503, b" upstream is gone\n").message, "upstream is gone");
-        assert_eq!(seconds(" 7 "), Some(Duration::from_secs(7)));
-        assert_eq!(seconds("Mon, 30 Nov 2026 03:41:36 GMT"), None);
+        assert_eq!(
+            (parse_status(429, words).code, parse_status(429, words).message),
+            (429, "slow down".into())
+        );
+        assert_eq!(parse_status(503, b" upstream is gone\n").message, "upstream is gone");
+        assert_eq!(parse_seconds(" 7 "), Some(Duration::from_secs(7)));
+        assert_eq!(parse_seconds("Mon, 30 Nov 2026 03:41:36 GMT"), None);
     }
 }

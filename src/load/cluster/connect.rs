@@ -27,7 +27,7 @@ pub struct Connection {
 
 /// How to reach API servers.
 #[derive(Debug, Clone)]
-pub struct Access {
+pub struct ClusterAccess {
     /// What `KUBECONFIG` and the home folder name.
     pub environment: Environment,
     /// Relative paths of `KUBECONFIG` start here.
@@ -38,22 +38,26 @@ pub struct Access {
     pub timeout: Option<Duration>,
 }
 
-impl Access {
+impl ClusterAccess {
     /// Prepares a client for `context` (`None`: the current one; without any kubeconfig, the cluster around
     /// this Pod). Nothing is asked yet. Must be called within a tokio runtime.
     ///
     /// # Errors
     /// There is no such context, no kubeconfig and no Pod, or a kubeconfig that does not read.
-    pub async fn connect(&self, context: Option<&str>) -> Result<Connection, Failure> {
-        let (name, mut config) = match (self.kubeconfig()?, context) {
-            (Some((kubeconfig, files)), context) => self.by_kubeconfig(kubeconfig, context, &files).await?,
-            (None, None) if self.environment.get("KUBERNETES_SERVICE_HOST").is_some() => self.around_pod()?,
+    pub async fn open_connection(&self, context: Option<&str>) -> Result<Connection, Failure> {
+        let (name, mut config) = match (self.read_kubeconfig()?, context) {
+            (Some((kubeconfig, files)), context) => {
+                self.build_from_kubeconfig(kubeconfig, context, &files).await?
+            }
+            (None, None) if self.environment.get("KUBERNETES_SERVICE_HOST").is_some() => {
+                self.build_from_pod()?
+            }
             (None, context) => {
                 let cause = "there is no kubeconfig, and this is no Pod with a service account";
                 let what = context.map_or("the cluster".to_owned(), |c| format!("cluster {c}"));
-                return Err(Failure::input("no-kubeconfig", cause)
-                    .of(what)
-                    .hint("set KUBECONFIG, or write ~/.kube/config"));
+                return Err(Failure::new_input("no-kubeconfig", cause)
+                    .with_object(what)
+                    .with_hint("set KUBECONFIG, or write ~/.kube/config"));
             }
         };
         config.connect_timeout = Some(CONNECT);
@@ -62,21 +66,22 @@ impl Access {
         // The crate would wait as long as a server says, for ever; `ask` waits for a bounded while.
         config.default_retry = false;
         let name = format!("cluster {name}");
-        let client = Client::try_from(config)
-            .map_err(|error| Failure::input("kubeconfig", reason(&error)).of(name.clone()))?;
+        let client = Client::try_from(config).map_err(|error| {
+            Failure::new_input("kubeconfig", format_reason(&error)).with_object(name.clone())
+        })?;
         Ok(Connection { name, client })
     }
 
     /// All files of `KUBECONFIG`, else `~/.kube/config` where it is there, with their names.
-    fn kubeconfig(&self) -> Result<Option<(Kubeconfig, String)>, Failure> {
-        let given = self.environment.path("KUBECONFIG");
+    fn read_kubeconfig(&self) -> Result<Option<(Kubeconfig, String)>, Failure> {
+        let given = self.environment.get_path("KUBECONFIG");
         let files: Vec<PathBuf> = match &given {
             Some(list) => std::env::split_paths(list)
                 .filter(|path| !path.as_os_str().is_empty())
                 .map(|path| self.working.join(path))
                 .collect(),
             None => {
-                let home = self.environment.home().map(|home| home.join(".kube/config"));
+                let home = self.environment.find_home().map(|home| home.join(".kube/config"));
                 home.filter(|file| file.exists()).into_iter().collect()
             }
         };
@@ -84,7 +89,9 @@ impl Access {
         let shown: Vec<String> = files.iter().map(|file| file.display().to_string()).collect();
         for (file, shown) in files.iter().zip(&shown) {
             let wrong = |error: kube::config::KubeconfigError| {
-                Failure::input("kubeconfig", chain(&error)).of("the kubeconfig").at(At::file(shown.clone()))
+                Failure::new_input("kubeconfig", format_chain(&error))
+                    .with_object("the kubeconfig")
+                    .with_place(At::from_file(shown.clone()))
             };
             let one = Kubeconfig::read_from(file).map_err(wrong)?;
             merged = Some(match merged {
@@ -95,25 +102,25 @@ impl Access {
         Ok(merged.map(|kubeconfig| (kubeconfig, shown.join(", "))))
     }
 
-    async fn by_kubeconfig(
+    async fn build_from_kubeconfig(
         &self,
         kubeconfig: Kubeconfig,
         context: Option<&str>,
         files: &str,
     ) -> Result<(String, Config), Failure> {
-        let at = || At::file(files.to_owned());
+        let at = || At::from_file(files.to_owned());
         let Some(name) = context.map(str::to_owned).or_else(|| kubeconfig.current_context.clone()) else {
-            return Err(Failure::input("no-context", "it has no current context")
-                .of("the kubeconfig")
-                .at(at())
-                .hint("name one with --context"));
+            return Err(Failure::new_input("no-context", "it has no current context")
+                .with_object("the kubeconfig")
+                .with_place(at())
+                .with_hint("name one with --context"));
         };
         let Some(named) = kubeconfig.contexts.iter().find(|c| c.name == name) else {
             let known: Vec<&str> = kubeconfig.contexts.iter().map(|c| c.name.as_str()).collect();
-            return Err(Failure::input("no-context", format!("it has no context {name}"))
-                .of("the kubeconfig")
-                .at(at())
-                .hint(format!("it has: {}", known.join(", "))));
+            return Err(Failure::new_input("no-context", format!("it has no context {name}"))
+                .with_object("the kubeconfig")
+                .with_place(at())
+                .with_hint(format!("it has: {}", known.join(", "))));
         };
         let cluster = named.context.as_ref().map(|c| c.cluster.clone()).unwrap_or_default();
         let own_proxy = kubeconfig.clusters.iter().find(|c| c.name == cluster).is_some_and(|c| {
@@ -121,14 +128,18 @@ impl Access {
         });
         let options = KubeConfigOptions { context: Some(name.clone()), ..KubeConfigOptions::default() };
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.map_err(|error| {
-            Failure::input("kubeconfig", chain(&error)).of(format!("context {name}")).at(at())
+            Failure::new_input("kubeconfig", format_chain(&error))
+                .with_object(format!("context {name}"))
+                .with_place(at())
         })?;
         if !own_proxy {
             // The crate would hold the proxy's own host against NO_PROXY.
-            config.proxy_url = match self.proxy(&config) {
-                Some((variable, proxy)) => {
-                    Some(proxy.parse().map_err(|_| Failure::input("proxy", "it is no URL").of(variable))?)
-                }
+            config.proxy_url = match self.find_proxy(&config) {
+                Some((variable, proxy)) => Some(
+                    proxy
+                        .parse()
+                        .map_err(|_| Failure::new_input("proxy", "it is no URL").with_object(variable))?,
+                ),
                 None => None,
             };
         }
@@ -136,7 +147,7 @@ impl Access {
     }
 
     /// What HTTPS_PROXY names, unless NO_PROXY names the API server's host.
-    fn proxy(&self, config: &Config) -> Option<(&'static str, &str)> {
+    fn find_proxy(&self, config: &Config) -> Option<(&'static str, &str)> {
         if config.cluster_url.scheme_str() != Some("https")
             || self.environment.bypasses_proxy(config.cluster_url.host().unwrap_or_default())
         {
@@ -146,8 +157,10 @@ impl Access {
     }
 
     /// The service account of the Pod that this runs in.
-    fn around_pod(&self) -> Result<(String, Config), Failure> {
-        let wrong = |cause: String| Failure::input("service-account", cause).of("the Pod's service account");
+    fn build_from_pod(&self) -> Result<(String, Config), Failure> {
+        let wrong = |cause: String| {
+            Failure::new_input("service-account", cause).with_object("the Pod's service account")
+        };
         let host = self.environment.get("KUBERNETES_SERVICE_HOST").unwrap_or_default();
         let port = self.environment.get("KUBERNETES_SERVICE_PORT").unwrap_or("443");
         let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
@@ -155,7 +168,7 @@ impl Access {
         let uri = url.parse().map_err(|_| wrong(format!("{url} is no address of an API server")))?;
         let token = self.account.join("token");
         for file in [&token, &self.account.join("ca.crt")] {
-            readable(file).map_err(&wrong)?;
+            check_readable(file).map_err(&wrong)?;
         }
         let mut config = Config::new(uri);
         config.root_cert_file = Some(self.account.join("ca.crt"));
@@ -164,7 +177,7 @@ impl Access {
     }
 }
 
-fn readable(file: &Path) -> Result<(), String> {
+fn check_readable(file: &Path) -> Result<(), String> {
     match std::fs::metadata(file) {
         Ok(_) => Ok(()),
         Err(error) => Err(format!("{}: {error}", file.display())),
@@ -172,8 +185,8 @@ fn readable(file: &Path) -> Result<(), String> {
 }
 
 /// What went wrong, without what a credential plugin was given or said on its standard output.
-pub fn reason(error: &kube::Error) -> String {
-    let words = words(error);
+pub fn format_reason(error: &kube::Error) -> String {
+    let words = format_error(error);
     // The HTTP stack's own, which names nobody.
     if words.contains("proxy authorization required") {
         return "the proxy on the way (HTTPS_PROXY, or proxy-url in the kubeconfig) wants credentials, or refuses \
@@ -183,22 +196,22 @@ pub fn reason(error: &kube::Error) -> String {
     words
 }
 
-fn words(error: &kube::Error) -> String {
+fn format_error(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => match status.message.trim() {
             "" => format!("HTTP {} {}", status.code, status.reason),
             message => format!("{message} (HTTP {})", status.code),
         },
-        kube::Error::Auth(error) => credential(error),
+        kube::Error::Auth(error) => format_credential_error(error),
         kube::Error::Service(error) => match error.downcast_ref::<kube::client::AuthError>() {
-            Some(error) => credential(error),
-            None => chain(error.as_ref()),
+            Some(error) => format_credential_error(error),
+            None => format_chain(error.as_ref()),
         },
-        other => chain(other),
+        other => format_chain(other),
     }
 }
 
-fn credential(error: &kube::client::AuthError) -> String {
+fn format_credential_error(error: &kube::client::AuthError) -> String {
     match error {
         kube::client::AuthError::AuthExecRun { out, .. } => {
             let said = String::from_utf8_lossy(&out.stderr);
@@ -206,12 +219,12 @@ fn credential(error: &kube::client::AuthError) -> String {
             let colon = if said.is_empty() { "" } else { ": " };
             format!("the credential plugin ended with {}{colon}{said}", out.status)
         }
-        other => chain(other),
+        other => format_chain(other),
     }
 }
 
 /// An error with its causes, each said once.
-fn chain(error: &dyn std::error::Error) -> String {
+fn format_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
     while let Some(inner) = cause {

@@ -4,7 +4,7 @@
 //! that somebody wrote never arrives. Definitions themselves are not for a reader's eyes, but what an API server
 //! says of its API is for everybody who may talk to it (`system:discovery`).
 
-use super::ask::ask;
+use super::ask::send_request;
 use crate::model::naming::API_VERSION;
 use kube::Client;
 use kube::api::ListParams;
@@ -12,15 +12,15 @@ use kube::core::Request;
 use serde_json::Value;
 
 /// Asks. `None`: the server does not say.
-pub async fn drops_promotions(client: &Client) -> Option<bool> {
+pub async fn fetch_drops_promotions(client: &Client) -> Option<bool> {
     let request =
         Request::new(format!("/openapi/v3/apis/{API_VERSION}")).list(&ListParams::default()).ok()?;
-    let bytes = ask(client, request).await.ok()?;
-    says(&serde_json::from_slice(&bytes).ok()?)
+    let bytes = send_request(client, request).await.ok()?;
+    parse_drops_promotions(&serde_json::from_slice(&bytes).ok()?)
 }
 
 /// What an OpenAPI document of our group says of it.
-fn says(document: &Value) -> Option<bool> {
+fn parse_drops_promotions(document: &Value) -> Option<bool> {
     let schemas = document.pointer("/components/schemas")?.as_object()?;
     let order = schemas.iter().find(|(name, _)| name.ends_with(".Order")).map(|(_, schema)| schema)?;
     let keeps = |schema: &Value| schema["x-kubernetes-preserve-unknown-fields"] == true;
@@ -37,7 +37,9 @@ mod tests {
     #[test]
     fn what_is_neither_named_nor_kept_is_dropped() {
         let of = |order: Value| {
-            says(&json!({"components": {"schemas": {"dev.kokumi.delivery.v1alpha1.Order": order}}}))
+            parse_drops_promotions(
+                &json!({"components": {"schemas": {"dev.kokumi.delivery.v1alpha1.Order": order}}}),
+            )
         };
         let spec = |spec: Value| of(json!({"properties": {"spec": spec}}));
         assert_eq!(spec(json!({"properties": {"source": {}}})), Some(true));
@@ -45,7 +47,7 @@ mod tests {
         assert_eq!(spec(json!({"x-kubernetes-preserve-unknown-fields": true})), Some(false));
         assert_eq!(of(json!({"x-kubernetes-preserve-unknown-fields": true})), Some(false));
         assert_eq!(of(json!({"type": "object"})), Some(true));
-        assert_eq!(says(&json!({"components": {"schemas": {}}})), None);
-        assert_eq!(says(&json!({"kind": "Status"})), None);
+        assert_eq!(parse_drops_promotions(&json!({"components": {"schemas": {}}})), None);
+        assert_eq!(parse_drops_promotions(&json!({"kind": "Status"})), None);
     }
 }

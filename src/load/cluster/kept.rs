@@ -9,12 +9,12 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
 /// An object of ours: all of it but who wrote which field, and with its kind, which a list may leave out. Of a
 /// Serving no status: what one says in a cluster is told by a run and believed by none.
-pub fn object(kind: Kind, item: Value) -> Value {
+pub fn keep_object(kind: Kind, item: Value) -> Value {
     let Value::Object(item) = item else {
         // The loader says what is wrong with it, by its kind.
-        return with_kind(kind, Map::from_iter([("spec".to_owned(), item)]));
+        return add_kind(kind, Map::from_iter([("spec".to_owned(), item)]));
     };
-    let mut object = with_kind(kind, item);
+    let mut object = add_kind(kind, item);
     if kind == Kind::Serving {
         object.as_object_mut().map(|object| object.shift_remove("status"));
     }
@@ -31,7 +31,7 @@ pub fn object(kind: Kind, item: Value) -> Value {
     object
 }
 
-fn with_kind(kind: Kind, mut item: Map<String, Value>) -> Value {
+fn add_kind(kind: Kind, mut item: Map<String, Value>) -> Value {
     let mut object = Map::new();
     let text = |value: Option<Value>, default: &str| value.unwrap_or_else(|| default.into());
     object.insert("apiVersion".into(), text(item.shift_remove("apiVersion"), API_VERSION));
@@ -76,19 +76,19 @@ const APPLICATION: &[&str] = &[
 ];
 
 /// An Application: what decisions use of it.
-pub fn application(item: &Value) -> Value {
+pub fn keep_application(item: &Value) -> Value {
     let mut object = Map::new();
     object.insert("apiVersion".into(), "argoproj.io/v1alpha1".into());
     object.insert("kind".into(), "Application".into());
     for pointer in APPLICATION {
-        copy(item, pointer, &mut object);
+        copy_value(item, pointer, &mut object);
     }
     // That there are several, and how many, without what they hold.
     let sources = item.pointer("/spec/sources").and_then(Value::as_array).filter(|all| !all.is_empty());
     if let (Some(sources), Some(spec)) = (sources, object.get_mut("spec").and_then(Value::as_object_mut)) {
         let urls = sources.iter().map(|source| {
             let mut one = Map::new();
-            copy(source, "repoURL", &mut one);
+            copy_value(source, "repoURL", &mut one);
             Value::Object(one)
         });
         spec.insert("sources".into(), urls.collect());
@@ -98,7 +98,7 @@ pub fn application(item: &Value) -> Value {
 
 /// Copies the value at `pointer`, and the objects above it as far as they are there. A wrong type on the
 /// way is copied as it is, so that the loader says so.
-fn copy(from: &Value, pointer: &str, into: &mut Map<String, Value>) {
+fn copy_value(from: &Value, pointer: &str, into: &mut Map<String, Value>) {
     let (first, rest) = pointer.split_once('/').map_or((pointer, None), |(first, rest)| (first, Some(rest)));
     let key = first.replace("~1", "/");
     let Some(value) = from.get(&key) else { return };
@@ -106,7 +106,7 @@ fn copy(from: &Value, pointer: &str, into: &mut Map<String, Value>) {
         (Some(rest), Value::Object(_)) => {
             let below = into.entry(key).or_insert_with(|| Value::Object(Map::new()));
             if let Value::Object(below) = below {
-                copy(value, rest, below);
+                copy_value(value, rest, below);
             }
         }
         (_, value) => {
@@ -132,7 +132,7 @@ mod tests {
                 "resources": [{"password": 1}]},
         });
         assert_eq!(
-            application(&item),
+            keep_application(&item),
             json!({
                 "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
                 "metadata": {"name": "a", "annotations": {"delivery.kokumi.dev/allowed-order": "shop/a"}},
@@ -147,13 +147,13 @@ mod tests {
         let item = json!({"metadata": {"name": "a", "managedFields": [1], "annotations": {LAST_APPLIED: "x"}},
             "spec": {"n": 1.10}});
         assert_eq!(
-            object(Kind::Order, item).to_string(),
+            keep_object(Kind::Order, item).to_string(),
             r#"{"apiVersion":"delivery.kokumi.dev/v1alpha1","kind":"Order","metadata":{"name":"a"},"spec":{"n":1.1}}"#
         );
-        assert_eq!(object(Kind::Approval, json!("x"))["kind"], "Approval");
+        assert_eq!(keep_object(Kind::Approval, json!("x"))["kind"], "Approval");
         let serving =
             json!({"metadata": {"name": "a"}, "spec": {}, "status": {"deployedDigest": "sha256:00"}});
-        assert_eq!(object(Kind::Serving, serving.clone()).get("status"), None);
-        assert!(object(Kind::Cluster, serving).get("status").is_some());
+        assert_eq!(keep_object(Kind::Serving, serving.clone()).get("status"), None);
+        assert!(keep_object(Kind::Cluster, serving).get("status").is_some());
     }
 }

@@ -1,7 +1,7 @@
 //! Lists of an API server: page by page, and whole or not at all.
 
-use super::ask::ask;
-use super::connect::reason;
+use super::ask::send_request;
+use super::connect::format_reason;
 use crate::model::id::Namespace;
 use kube::Client;
 use kube::api::ListParams;
@@ -37,11 +37,11 @@ pub struct Lists<'c> {
 
 #[derive(Deserialize)]
 struct Resources {
-    resources: Vec<Resource>,
+    resources: Vec<ListedResource>,
 }
 
 #[derive(Deserialize)]
-struct Resource {
+struct ListedResource {
     name: String,
 }
 
@@ -63,7 +63,7 @@ impl<'c> Lists<'c> {
     /// where it does not exist, so that the lists alone would not tell.
     pub async fn new(client: &'c Client, group: &'static str) -> Self {
         let discovered = match Request::new(format!("/apis/{group}/{VERSION}")).list(&ListParams::default()) {
-            Ok(request) => ask(client, request).await,
+            Ok(request) => send_request(client, request).await,
             Err(error) => Err(kube::Error::BuildRequest(error)),
         };
         let served = match discovered {
@@ -81,7 +81,7 @@ impl<'c> Lists<'c> {
     ///
     /// # Errors
     /// The kind is not there, or the list could not be read to its end: then with what was read of it.
-    pub async fn list(
+    pub async fn fetch_list(
         &mut self,
         plural: &str,
         namespace: Option<&Namespace>,
@@ -95,7 +95,7 @@ impl<'c> Lists<'c> {
         let mut again = true;
         loop {
             let mut items = Vec::new();
-            match self.pages(&request, selector, &mut items).await {
+            match self.fetch_pages(&request, selector, &mut items).await {
                 Ok(()) => return Ok(items),
                 Err(Stopped::Expired) if again => again = false,
                 // Where the server says that it serves the kind, "not found" is somebody in between, or a server that
@@ -108,7 +108,7 @@ impl<'c> Lists<'c> {
                 Err(stopped) => {
                     let why = match stopped {
                         Stopped::Expired => "its continuation expired twice (410 Gone)".to_owned(),
-                        Stopped::Failed(error) => reason(&error),
+                        Stopped::Failed(error) => format_reason(&error),
                         Stopped::Odd(why) => why,
                     };
                     let place = namespace.map(|n| format!(" in namespace {n}")).unwrap_or_default();
@@ -119,7 +119,7 @@ impl<'c> Lists<'c> {
         }
     }
 
-    async fn pages(
+    async fn fetch_pages(
         &self,
         request: &Request,
         selector: Option<&str>,
@@ -136,7 +136,7 @@ impl<'c> Lists<'c> {
             }
             let request =
                 request.list(&parameters).map_err(|e| Stopped::Failed(kube::Error::BuildRequest(e)))?;
-            let bytes = ask(self.client, request).await.map_err(|error| match error {
+            let bytes = send_request(self.client, request).await.map_err(|error| match error {
                 kube::Error::Api(status) if status.code == 410 => Stopped::Expired,
                 error => Stopped::Failed(error),
             })?;

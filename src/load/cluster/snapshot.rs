@@ -7,7 +7,7 @@
 use super::Fetched;
 use crate::error::{At, Failure};
 use crate::files::{EntryKind, Files};
-use crate::load::{damage, file_name};
+use crate::load::{damage, format_file_name};
 use crate::model::world::CLUSTER;
 use kube_yaml::{de, emit, parse};
 use serde::Deserialize;
@@ -20,7 +20,7 @@ pub const FILE: &str = "snapshot.yaml";
 
 /// One source of a snapshot.
 #[derive(Debug, Clone)]
-pub struct Part {
+pub struct SnapshotPart {
     /// As Servings remember it: `cluster:<context>`.
     pub source: Arc<str>,
     /// What it gave.
@@ -29,7 +29,7 @@ pub struct Part {
 
 /// The snapshot's own words.
 #[derive(Deserialize)]
-struct Written {
+struct SnapshotHeader {
     sources: Vec<WrittenSource>,
 }
 
@@ -45,12 +45,12 @@ struct WrittenSource {
 
 /// The files of a snapshot, by their paths below its folder.
 #[must_use]
-pub fn files(parts: &[Part]) -> BTreeMap<String, String> {
+pub fn build_files(parts: &[SnapshotPart]) -> BTreeMap<String, String> {
     let mut files = BTreeMap::new();
     let mut folders = BTreeSet::new();
     let mut sources = Vec::new();
-    for Part { source, fetched } in parts {
-        let mut folder = super::segment(fetched.name.trim_start_matches("cluster "));
+    for SnapshotPart { source, fetched } in parts {
+        let mut folder = super::format_segment(fetched.name.trim_start_matches("cluster "));
         while !folders.insert(folder.clone()) {
             folder.push('~');
         }
@@ -66,17 +66,20 @@ pub fn files(parts: &[Part]) -> BTreeMap<String, String> {
         sources.push(said);
         for (path, object) in &fetched.files {
             let object = serde_json::from_str(object).expect("it was written as JSON when it was fetched");
-            files.insert(format!("{folder}/{path}"), emit::document(&object));
+            files.insert(format!("{folder}/{path}"), emit::format_document(&object));
         }
         for application in fetched.applications().unwrap_or_default() {
             let part = |pointer: &str| {
-                application.pointer(pointer).and_then(Value::as_str).map_or("unnamed".into(), super::segment)
+                application
+                    .pointer(pointer)
+                    .and_then(Value::as_str)
+                    .map_or("unnamed".into(), super::format_segment)
             };
             let path = format!("{}/{}", part("/metadata/namespace"), part("/metadata/name"));
-            files.insert(format!("{folder}/applications/{path}.yaml"), emit::document(application));
+            files.insert(format!("{folder}/applications/{path}.yaml"), emit::format_document(application));
         }
     }
-    files.insert(FILE.to_owned(), emit::document(&json!({"sources": sources})));
+    files.insert(FILE.to_owned(), emit::format_document(&json!({"sources": sources})));
     files
 }
 
@@ -84,18 +87,23 @@ pub fn files(parts: &[Part]) -> BTreeMap<String, String> {
 ///
 /// # Errors
 /// A file of it is gone or wrong: a snapshot is read whole or not at all.
-pub fn read(folder: &dyn Files) -> Result<Vec<Part>, Failure> {
+pub fn read_parts(folder: &dyn Files) -> Result<Vec<SnapshotPart>, Failure> {
     let unread = |path: &str, why: String| {
-        Failure::input("snapshot", why).of("the snapshot").at(At::file(file_name(&folder.name(), path)))
+        Failure::new_input("snapshot", why)
+            .with_object("the snapshot")
+            .with_place(At::from_file(format_file_name(&folder.name(), path)))
     };
     let one = |path: &str| -> Result<kube_yaml::node::Node, Failure> {
-        let bytes = folder.read(path).map_err(|lost| unread(&lost.path, lost.why))?;
+        let bytes = folder.read_file(path).map_err(|lost| unread(&lost.path, lost.why))?;
         let bytes = bytes.ok_or_else(|| unread(path, "is not there".into()))?;
-        let text = damage::sound(&bytes).and_then(parse::one);
-        text.map_err(|error| Failure::from_yaml(&error, &file_name(&folder.name(), path)).of("the snapshot"))
+        let text = damage::check_text(&bytes).and_then(parse::parse_one);
+        text.map_err(|error| {
+            Failure::from_yaml(&error, &format_file_name(&folder.name(), path)).with_object("the snapshot")
+        })
     };
-    let marker: Written = de::from_node(&one(FILE)?, &mut Vec::new())
-        .map_err(|error| Failure::from_yaml(&error, &file_name(&folder.name(), FILE)).of("the snapshot"))?;
+    let marker: SnapshotHeader = de::from_node(&one(FILE)?, &mut Vec::new()).map_err(|error| {
+        Failure::from_yaml(&error, &format_file_name(&folder.name(), FILE)).with_object("the snapshot")
+    })?;
     let mut parts = Vec::with_capacity(marker.sources.len());
     for WrittenSource { source, name, folder: below, applications, drops_promotions } in marker.sources {
         if !source.starts_with(CLUSTER) {
@@ -107,7 +115,7 @@ pub fn read(folder: &dyn Files) -> Result<Vec<Part>, Failure> {
             drops_promotions,
             ..Fetched::default()
         };
-        let (entries, lost) = folder.walk(&below);
+        let (entries, lost) = folder.list_entries(&below);
         if let Some(lost) = lost.into_iter().next() {
             return Err(unread(&lost.path, lost.why));
         }
@@ -126,7 +134,7 @@ pub fn read(folder: &dyn Files) -> Result<Vec<Part>, Failure> {
                 }
             }
         }
-        parts.push(Part { source: source.into(), fetched });
+        parts.push(SnapshotPart { source: source.into(), fetched });
     }
     Ok(parts)
 }

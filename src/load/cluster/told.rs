@@ -3,7 +3,7 @@
 //! No decision sees it. What is deployed, voted and seen is in git alone, and what somebody wrote into a
 //! cluster's Serving is written over.
 
-use crate::model::evidence::Counts;
+use crate::model::evidence::ScanCounts;
 use crate::model::id::{Digest, OrderRef};
 use crate::model::serving::ServingStatus;
 use crate::model::time::Time;
@@ -45,29 +45,29 @@ pub struct Told {
     pub uid: String,
     /// Its resource version.
     pub version: String,
-    /// [`hash`] of its status.
+    /// [`hash_status`] of its status.
     pub hash: Digest,
     /// When the newest promotion that it tells of was made.
     pub promoted: Option<Time>,
     /// What it says is deployed, and the counts of its newest scan.
-    pub scan: Option<(Digest, Counts)>,
+    pub scan: Option<(Digest, ScanCounts)>,
 }
 
 impl Told {
     /// What an item of a list says; `None` where it is no object that an Order could be named after.
     #[must_use]
-    pub fn of(item: &Value) -> Option<(OrderRef, Self)> {
+    pub fn from_item(item: &Value) -> Option<(OrderRef, Self)> {
         let text = |name: &str| item.pointer(&format!("/metadata/{name}")).and_then(Value::as_str);
         let order = OrderRef::parse(&format!("{}/{}", text("namespace")?, text("name")?)).ok()?;
         let status = item.get("status").unwrap_or(&Value::Null);
         // Whatever does not read says nothing that is known, and is written over.
-        let read = serde_json::from_value::<ServingStatus>(ours(status)).unwrap_or_default();
+        let read = serde_json::from_value::<ServingStatus>(extract_status(status)).unwrap_or_default();
         let told = Self {
             uid: text("uid").unwrap_or_default().to_owned(),
             version: text("resourceVersion").unwrap_or_default().to_owned(),
-            hash: hash(status),
+            hash: hash_status(status),
             promoted: read.history.iter().map(|entry| entry.promoted_time).max(),
-            scan: read.deployed_digest.zip(read.deployed_vulnerabilities.map(|scan| scan.counts())),
+            scan: read.deployed_digest.zip(read.deployed_vulnerabilities.map(|scan| scan.to_counts())),
         };
         Some((order, told))
     }
@@ -75,7 +75,7 @@ impl Told {
 
 /// What is ours of a status: the members that are written, with the conditions that are.
 #[must_use]
-pub fn ours(status: &Value) -> Value {
+pub fn extract_status(status: &Value) -> Value {
     let mut kept = Map::new();
     for member in MEMBERS {
         let Some(value) = status.get(member) else { continue };
@@ -93,14 +93,14 @@ pub fn ours(status: &Value) -> Value {
 
 /// SHA-256 of what is ours of a status, however its members are ordered.
 #[must_use]
-pub fn hash(status: &Value) -> Digest {
-    let mut status = ours(status);
+pub fn hash_status(status: &Value) -> Digest {
+    let mut status = extract_status(status);
     if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
         // A server that merges them by type may put them in an order of its own.
         conditions.sort_by(|a, b| a["type"].as_str().cmp(&b["type"].as_str()));
     }
     status.sort_all_objects();
-    Digest::of(status.to_string().as_bytes())
+    Digest::hash_bytes(status.to_string().as_bytes())
 }
 
 #[cfg(test)]
@@ -120,21 +120,24 @@ mod tests {
         let theirs = json!({"type": "Synced", "status": "True"});
         let a = json!({"targetSince": "t", "deployedDigest": "d", "conditions": [ready, verified]});
         let b = json!({"conditions": [theirs, verified, ready], "observedGeneration": 3, "deployedDigest": "d", "targetSince": "t"});
-        assert_eq!(hash(&a), hash(&b));
+        assert_eq!(hash_status(&a), hash_status(&b));
         assert_ne!(
-            hash(&a),
-            hash(&json!({"targetSince": "t", "deployedDigest": "e", "conditions": [ready, verified]}))
+            hash_status(&a),
+            hash_status(&json!({"targetSince": "t", "deployedDigest": "e", "conditions": [ready, verified]}))
         );
-        assert_eq!(hash(&Value::Null), hash(&json!({})));
+        assert_eq!(hash_status(&Value::Null), hash_status(&json!({})));
         // A member that is gone is a difference, too.
-        assert_ne!(hash(&a), hash(&json!({"deployedDigest": "d", "conditions": [ready, verified]})));
+        assert_ne!(
+            hash_status(&a),
+            hash_status(&json!({"deployedDigest": "d", "conditions": [ready, verified]}))
+        );
     }
 
     #[test]
     fn what_a_serving_has_heard_is_read_and_nonsense_has_heard_nothing() {
-        let digest = Digest::of(b"x");
+        let digest = Digest::hash_bytes(b"x");
         let entry = |time: &str| json!({"preparationName": "a", "digest": digest, "promotedTime": time});
-        let (order, told) = Told::of(&serving(&json!({
+        let (order, told) = Told::from_item(&serving(&json!({
             "deployedDigest": digest,
             "history": [entry("2026-01-02T00:00:00Z"), entry("2026-01-01T00:00:00Z")],
             "deployedVulnerabilities": {"critical": 2, "scannedTime": "2026-01-02T00:00:00Z", "attestation": digest},
@@ -143,12 +146,12 @@ mod tests {
         assert_eq!(order.to_string(), "shop/podinfo");
         assert_eq!((told.uid.as_str(), told.version.as_str()), ("u", "7"));
         assert_eq!(told.promoted, Some(Time::parse("2026-01-02T00:00:00Z").unwrap()));
-        assert_eq!(told.scan, Some((digest, Counts { critical: 2, ..Counts::default() })));
+        assert_eq!(told.scan, Some((digest, ScanCounts { critical: 2, ..ScanCounts::default() })));
         for nonsense in [json!("text"), json!({"history": 5}), json!({"deployedDigest": "x"}), Value::Null] {
-            let (_, told) = Told::of(&serving(&nonsense)).unwrap();
+            let (_, told) = Told::from_item(&serving(&nonsense)).unwrap();
             assert_eq!((told.promoted, told.scan), (None, None), "{nonsense}");
         }
-        assert_eq!(Told::of(&json!({"metadata": {"name": "podinfo"}})), None);
-        assert_eq!(Told::of(&json!("text")), None);
+        assert_eq!(Told::from_item(&json!({"metadata": {"name": "podinfo"}})), None);
+        assert_eq!(Told::from_item(&json!("text")), None);
     }
 }

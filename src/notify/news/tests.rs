@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used, clippy::panic)]
 use super::*;
-use crate::model::evidence::Counts;
+use crate::model::evidence::ScanCounts;
 use crate::model::id::{Digest, PreparationName};
 use crate::model::serving::{DeployedVulnerabilities, RequestedBy};
 use proptest::prelude::*;
@@ -17,13 +17,13 @@ fn now() -> Time {
     time("2026-03-02T12:00:00Z")
 }
 
-fn told(promoted: Option<&str>, scan: Option<(Digest, Counts)>) -> Told {
-    let hash = Digest::of(b"status");
+fn told(promoted: Option<&str>, scan: Option<(Digest, ScanCounts)>) -> Told {
+    let hash = Digest::hash_bytes(b"status");
     Told { uid: "u".into(), version: "7".into(), hash, promoted: promoted.map(time), scan }
 }
 
 fn entry(name: &str, promoted: &str) -> HistoryEntry {
-    let digest = Digest::of(name.as_bytes());
+    let digest = Digest::hash_bytes(name.as_bytes());
     serde_json::from_value(json!({
         "preparationName": name, "digest": digest, "promotedTime": promoted, "requestedBy": {"name": "automatic"},
     }))
@@ -35,7 +35,7 @@ fn status(history: Vec<HistoryEntry>) -> ServingStatus {
 }
 
 fn notes(told: &Told, before: Option<&ServingStatus>, status: &ServingStatus) -> Vec<String> {
-    news(&order(), told, before, status, now()).into_iter().map(|news| news.note).collect()
+    collect_news(&order(), told, before, status, now()).into_iter().map(|news| news.note).collect()
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn promotions_that_were_not_heard_are_told_oldest_first() {
         entry("b", "2026-03-02T10:00:00Z"),
         entry("a", "2026-01-01T00:00:00Z"),
     ]);
-    let said = |name: &str| format!("promoted {name} ({})", Digest::of(name.as_bytes()));
+    let said = |name: &str| format!("promoted {name} ({})", Digest::hash_bytes(name.as_bytes()));
     assert_eq!(notes(&told(Some("2026-01-01T00:00:00Z"), None), None, &status), [said("b"), said("c")]);
     assert_eq!(notes(&told(Some("2026-03-02T10:00:00Z"), None), None, &status), [said("c")]);
     assert_eq!(notes(&told(Some("2026-03-02T11:00:00Z"), None), None, &status), Vec::<String>::new());
@@ -58,7 +58,7 @@ fn promotions_that_were_not_heard_are_told_oldest_first() {
 #[test]
 fn a_name_says_what_is_told_and_another_try_says_the_same() {
     let name = |entry: HistoryEntry| {
-        news(&order(), &told(None, None), None, &status(vec![entry]), now())[0].name.clone()
+        collect_news(&order(), &told(None, None), None, &status(vec![entry]), now())[0].name.clone()
     };
     let first = name(entry("a", "2026-03-02T11:00:00Z"));
     assert_eq!(first, name(entry("a", "2026-03-02T11:00:00Z")));
@@ -73,8 +73,13 @@ fn a_name_says_what_is_told_and_another_try_says_the_same() {
 #[test]
 fn an_order_with_the_longest_name_has_events_too() {
     let order = OrderRef::parse(&format!("shop/{}.{}", "a".repeat(199), "b".repeat(53))).unwrap();
-    let news =
-        news(&order, &told(None, None), None, &status(vec![entry("a", "2026-03-02T11:00:00Z")]), now());
+    let news = collect_news(
+        &order,
+        &told(None, None),
+        None,
+        &status(vec![entry("a", "2026-03-02T11:00:00Z")]),
+        now(),
+    );
     // Cut behind the dot, which cannot stand before another.
     assert_eq!(news[0].name.len(), 199 + 1 + 16);
     assert!(!news[0].name.contains(".."), "{}", news[0].name);
@@ -82,8 +87,8 @@ fn an_order_with_the_longest_name_has_events_too() {
 
 #[test]
 fn a_rise_is_told_against_what_was_heard_last() {
-    let artifact = Digest::of(b"artifact");
-    let counts = |critical| Counts { critical, high: 3, ..Counts::default() };
+    let artifact = Digest::hash_bytes(b"artifact");
+    let counts = |critical| ScanCounts { critical, high: 3, ..ScanCounts::default() };
     let scanned = |digest: Digest, critical| ServingStatus {
         deployed_digest: Some(digest),
         observed_preparation_name: Some(PreparationName::parse("podinfo-1").unwrap()),
@@ -94,7 +99,7 @@ fn a_rise_is_told_against_what_was_heard_last() {
             low: 0,
             unknown: 0,
             scanned_time: time("2026-03-02T11:00:00Z"),
-            attestation: Digest::of(&[u8::try_from(critical).unwrap()]),
+            attestation: Digest::hash_bytes(&[u8::try_from(critical).unwrap()]),
         }),
         ..ServingStatus::default()
     };
@@ -106,7 +111,7 @@ fn a_rise_is_told_against_what_was_heard_last() {
     assert_eq!(notes(&heard(artifact, 4), None, &scanned(artifact, 4)), Vec::<String>::new());
     assert_eq!(notes(&heard(artifact, 4), None, &scanned(artifact, 1)), Vec::<String>::new());
     // Nothing heard of this artifact: then what git said before this run counts.
-    let other = Digest::of(b"other");
+    let other = Digest::hash_bytes(b"other");
     assert_eq!(notes(&heard(other, 1), None, &scanned(artifact, 4)), Vec::<String>::new());
     assert_eq!(notes(&heard(other, 9), Some(&scanned(artifact, 1)), &scanned(artifact, 4)), [said.as_str()]);
     assert_eq!(notes(&told(None, None), Some(&scanned(artifact, 1)), &scanned(artifact, 4)), [said.as_str()]);
@@ -120,7 +125,9 @@ fn a_rise_is_told_against_what_was_heard_last() {
         [said.as_str()]
     );
     let name = |before, after| {
-        news(&order(), &heard(artifact, before), None, &scanned(artifact, after), now())[0].name.clone()
+        collect_news(&order(), &heard(artifact, before), None, &scanned(artifact, after), now())[0]
+            .name
+            .clone()
     };
     assert_eq!(name(1, 4), name(2, 4), "one scan is told once");
     assert_ne!(name(1, 4), name(1, 5));
@@ -128,9 +135,14 @@ fn a_rise_is_told_against_what_was_heard_last() {
 
 #[test]
 fn an_event_is_as_an_api_server_wants_it() {
-    let all =
-        news(&order(), &told(None, None), None, &status(vec![entry("a", "2026-03-02T11:00:00.5Z")]), now());
-    let event = all[0].event(&order(), "the-uid");
+    let all = collect_news(
+        &order(),
+        &told(None, None),
+        None,
+        &status(vec![entry("a", "2026-03-02T11:00:00.5Z")]),
+        now(),
+    );
+    let event = all[0].build_event(&order(), "the-uid");
     assert_eq!(event["eventTime"], "2026-03-02T11:00:00.000000Z");
     assert_eq!(event["metadata"]["namespace"], "shop");
     assert_eq!(event["regarding"]["uid"], "the-uid");
@@ -143,10 +155,10 @@ proptest! {
     fn a_note_is_one_harmless_line_of_at_most_1024_bytes(name in "\\PC{0,40}|(?s).{0,2000}") {
         let by = RequestedBy { name, commit: None, signed_by: "unsigned".into() };
         let entry = HistoryEntry { requested_by: Some(by), ..entry("a", "2026-03-02T11:00:00Z") };
-        let all = news(&order(), &told(None, None), None, &status(vec![entry]), now());
+        let all = collect_news(&order(), &told(None, None), None, &status(vec![entry]), now());
         let note = &all[0].note;
         prop_assert!(note.len() <= 1024 && note.starts_with("promoted a"));
         prop_assert!(!note.chars().any(char::is_control));
-        prop_assert_eq!(escape::line(note).into_owned(), note.clone());
+        prop_assert_eq!(escape::escape_line(note).into_owned(), note.clone());
     }
 }

@@ -3,13 +3,13 @@
 //! never syncs. Nobody can see from here whether it exists, so it is said once, before the first sync.
 
 use crate::error::Failure;
-use crate::model::plan::{ApplicationAction, Row};
+use crate::model::plan::{ApplicationAction, PlanRow};
 use crate::model::world::GitOps;
 use std::collections::BTreeSet;
 
 /// One notice for each registry that no Application in the repository names yet.
 #[must_use]
-pub fn notices(rows: &[Row], gitops: &GitOps) -> Vec<Failure> {
+pub fn collect_notices(rows: &[PlanRow], gitops: &GitOps) -> Vec<Failure> {
     let known: BTreeSet<&str> = gitops
         .applications
         .values()
@@ -33,8 +33,8 @@ pub fn notices(rows: &[Row], gitops: &GitOps) -> Vec<Failure> {
             let cause = format!(
                 "Argo CD is sent to {registry} for the first time: it needs a repo-creds Secret of type oci for it"
             );
-            Failure::input("registry-secret", cause)
-                .hint(format!("expedite init --registry {registry} shows that Secret; apply it before the first sync"))
+            Failure::new_input("registry-secret", cause)
+                .with_hint(format!("expedite init --registry {registry} shows that Secret; apply it before the first sync"))
         })
         .collect()
 }

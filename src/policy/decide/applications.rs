@@ -3,13 +3,13 @@
 use crate::error::{At, Failure};
 use crate::model::evidence::Facts;
 use crate::model::id::{ApplicationName, ClusterName};
-use crate::model::naming::{application_name, serving_path};
+use crate::model::naming::{build_application_name, build_serving_path};
 use crate::model::plan::{ApplicationAction, ApplicationPlan, Decision, Pin};
 use crate::model::reason::Verified;
 use crate::model::serving::ClusterStatus;
 use crate::policy::gates::pin::{self, PIN_UNPROVEN, Word};
 use crate::policy::gates::{self, Context, opt_in, ready, window};
-use crate::policy::resolve::place::{Held, Place, normal_server};
+use crate::policy::resolve::place::{Held, Place, normalize_server};
 use crate::policy::resolve::slot::{Consent, Slot};
 use crate::policy::resolve::{Case, DeployedNow, PINNED};
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ pub const OPT_IN_REQUIRED: &str = "OptInRequired";
 
 /// One plan per Cluster of the Environment, and one per Application that goes or is left over.
 #[must_use]
-pub fn plan(
+pub fn plan_applications(
     case: &Case,
     decision: &Decision,
     facts: &Facts,
@@ -29,30 +29,30 @@ pub fn plan(
 ) -> Vec<ApplicationPlan> {
     let mut plans = match decision {
         Decision::Remove(why) => {
-            return leftovers(case, &[], clusters, |_, _| ApplicationAction::Remove(why.clone()));
+            return plan_leftovers(case, &[], clusters, |_, _| ApplicationAction::Remove(why.clone()));
         }
-        Decision::Promote(_) => promoted(case, context),
-        Decision::Keep | Decision::Hold | Decision::Broken => kept(case, facts, context),
+        Decision::Promote(_) => plan_promoted(case, context),
+        Decision::Keep | Decision::Hold | Decision::Broken => plan_kept(case, facts, context),
     };
     let left = match (decision, &case.place) {
-        (Decision::Promote(_), Some(place)) if !case.at_home() => {
-            leftovers(case, &plans, clusters, |_, _| {
+        (Decision::Promote(_), Some(place)) if !case.is_at_home() => {
+            plan_leftovers(case, &plans, clusters, |_, _| {
                 ApplicationAction::Remove(format!("the Order is promoted in Environment {} now", place.name))
             })
         }
-        (_, Some(place)) if case.at_home() && case.deployed.is_some() => {
-            leftovers(case, &plans, clusters, |cluster, exists| dropped(place, cluster, exists))
+        (_, Some(place)) if case.is_at_home() && case.deployed.is_some() => {
+            plan_leftovers(case, &plans, clusters, |cluster, exists| decide_dropped(place, cluster, exists))
         }
-        _ => leftovers(case, &plans, clusters, |_, _| ApplicationAction::Hold {
+        _ => plan_leftovers(case, &plans, clusters, |_, _| ApplicationAction::Hold {
             reason: "LeftAsItIs".into(),
-            message: leave_why(case),
+            message: describe_leave(case),
         }),
     };
     plans.extend(left);
     plans
 }
 
-fn leave_why(case: &Case) -> String {
+fn describe_leave(case: &Case) -> String {
     if !case.errors.is_empty() || case.place.is_none() {
         "the Order's input is wrong; what is deployed stays".into()
     } else if case.deployed.is_none() {
@@ -62,8 +62,8 @@ fn leave_why(case: &Case) -> String {
     }
 }
 
-fn dropped(place: &Place, cluster: &ClusterName, exists: bool) -> ApplicationAction {
-    if place.dropped(cluster, exists) {
+fn decide_dropped(place: &Place, cluster: &ClusterName, exists: bool) -> ApplicationAction {
+    if place.has_dropped(cluster, exists) {
         ApplicationAction::Remove(format!("Cluster {cluster} was dropped from Environment {}", place.name))
     } else {
         ApplicationAction::Hold {
@@ -75,7 +75,7 @@ fn dropped(place: &Place, cluster: &ClusterName, exists: bool) -> ApplicationAct
     }
 }
 
-fn pinned(
+fn make_pin(
     case: &Case,
     place: &Place,
     slot: &Slot,
@@ -101,7 +101,7 @@ fn pinned(
     }))
 }
 
-fn of_slot(slot: &Slot, action: ApplicationAction) -> ApplicationPlan {
+fn make_plan(slot: &Slot, action: ApplicationAction) -> ApplicationPlan {
     ApplicationPlan {
         cluster: slot.cluster.name.clone(),
         name: slot.name.clone(),
@@ -110,15 +110,15 @@ fn of_slot(slot: &Slot, action: ApplicationAction) -> ApplicationPlan {
     }
 }
 
-fn hold(reason: &str, message: impl Into<String>) -> ApplicationAction {
+fn make_hold(reason: &str, message: impl Into<String>) -> ApplicationAction {
     ApplicationAction::Hold { reason: reason.into(), message: message.into() }
 }
 
-fn cluster_hold(slot: &Slot) -> Option<ApplicationAction> {
+fn find_cluster_hold(slot: &Slot) -> Option<ApplicationAction> {
     let name = &slot.cluster.name;
     slot.cluster.held.as_ref().map(|held| match held {
-        Held::Missing => hold("ClusterMissing", format!("Cluster {name} is named by the Environment and does not exist")),
-        Held::SameServer(first) => hold(
+        Held::Missing => make_hold("ClusterMissing", format!("Cluster {name} is named by the Environment and does not exist")),
+        Held::SameServer(first) => make_hold(
             "SameServer",
             format!("Cluster {name} has the API server of Cluster {first}; only one Application may own the objects there"),
         ),
@@ -126,7 +126,7 @@ fn cluster_hold(slot: &Slot) -> Option<ApplicationAction> {
 }
 
 /// The candidate goes to every Cluster that admits it.
-fn promoted(case: &Case, context: &Context) -> Vec<ApplicationPlan> {
+fn plan_promoted(case: &Case, context: &Context) -> Vec<ApplicationPlan> {
     let (Some(place), Some(candidate)) = (&case.place, &case.candidate) else { return Vec::new() };
     let values = DeployedNow {
         preparation: candidate.name.clone(),
@@ -137,52 +137,55 @@ fn promoted(case: &Case, context: &Context) -> Vec<ApplicationPlan> {
     case.slots
         .iter()
         .map(|slot| {
-            let action = cluster_hold(slot).unwrap_or_else(|| match opt_in::admits(slot, context) {
-                Ok(_) => pinned(case, place, slot, &values, context),
-                Err(why) => hold(OPT_IN_REQUIRED, why),
+            let action = find_cluster_hold(slot).unwrap_or_else(|| match opt_in::admit_slot(slot, context) {
+                Ok(_) => make_pin(case, place, slot, &values, context),
+                Err(why) => make_hold(OPT_IN_REQUIRED, why),
             });
-            of_slot(slot, action)
+            make_plan(slot, action)
         })
         .collect()
 }
 
 /// What is deployed stays pinned; a Cluster that joins gets it after a fresh look at its evidence.
-fn kept(case: &Case, facts: &Facts, context: &Context) -> Vec<ApplicationPlan> {
+fn plan_kept(case: &Case, facts: &Facts, context: &Context) -> Vec<ApplicationPlan> {
     let (Some(place), Some(deployed)) = (&case.place, &case.deployed) else { return Vec::new() };
-    if !case.at_home() {
+    if !case.is_at_home() {
         return Vec::new();
     }
     case.slots
         .iter()
         .map(|slot| {
-            let action = cluster_hold(slot).unwrap_or_else(|| match remembered(case, &slot.cluster.name) {
-                Some(entry) if was_written(case, slot) && moved(entry, slot) => {
-                    elsewhere(slot, &entry.server)
-                }
-                entry => match pin::word(case, slot, facts, context) {
-                    Word::Unproven(why) => hold(PIN_UNPROVEN, unproven(case, &why)),
-                    Word::Elsewhere(server) => elsewhere(slot, &server),
-                    Word::Good if entry.is_some_and(|e| e.reason == PINNED) => {
-                        pinned(case, place, slot, deployed, context)
+            let action =
+                find_cluster_hold(slot).unwrap_or_else(|| match find_remembered(case, &slot.cluster.name) {
+                    Some(entry) if is_written(case, slot) && has_moved(entry, slot) => {
+                        make_elsewhere_hold(slot, &entry.server)
                     }
-                    Word::Proven(base) if entry.is_some_and(|e| e.reason == PINNED) => {
-                        match ready::not_admitted_again(case, place, deployed, base, context).as_slice() {
-                            [] => pinned(case, place, slot, deployed, context),
-                            bad => hold(PIN_UNPROVEN, not_let_in(deployed, bad)),
+                    entry => match pin::judge_pin(case, slot, facts, context) {
+                        Word::Unproven(why) => make_hold(PIN_UNPROVEN, describe_unproven(case, &why)),
+                        Word::Elsewhere(server) => make_elsewhere_hold(slot, &server),
+                        Word::Good if entry.is_some_and(|e| e.reason == PINNED) => {
+                            make_pin(case, place, slot, deployed, context)
                         }
-                    }
-                    Word::Good | Word::Proven(_) | Word::Joins => {
-                        joining(case, place, slot, deployed, facts, context)
-                    }
-                },
-            });
-            of_slot(slot, action)
+                        Word::Proven(base) if entry.is_some_and(|e| e.reason == PINNED) => {
+                            match ready::collect_readmission_faults(case, place, deployed, base, context)
+                                .as_slice()
+                            {
+                                [] => make_pin(case, place, slot, deployed, context),
+                                bad => make_hold(PIN_UNPROVEN, describe_refusal(deployed, bad)),
+                            }
+                        }
+                        Word::Good | Word::Proven(_) | Word::Joins => {
+                            decide_joining(case, place, slot, deployed, facts, context)
+                        }
+                    },
+                });
+            make_plan(slot, action)
         })
         .collect()
 }
 
-fn elsewhere(slot: &Slot, server: &str) -> ApplicationAction {
-    hold(
+fn make_elsewhere_hold(slot: &Slot, server: &str) -> ApplicationAction {
+    make_hold(
         "ServerChanged",
         format!(
             "Cluster {} was at {server} when this was promoted and is at {} now; promote again to deploy there",
@@ -191,14 +194,15 @@ fn elsewhere(slot: &Slot, server: &str) -> ApplicationAction {
     )
 }
 
-fn unproven(case: &Case, why: &str) -> String {
-    let what = case.deployed.as_ref().map(|d| format!("{} ({})", d.preparation, d.artifact.digest.short()));
+fn describe_unproven(case: &Case, why: &str) -> String {
+    let what =
+        case.deployed.as_ref().map(|d| format!("{} ({})", d.preparation, d.artifact.digest.format_short()));
     let what = what.unwrap_or_default();
     format!("its status says that {what} is deployed, and that is not proven: {why}")
 }
 
-fn not_let_in(deployed: &DeployedNow, bad: &[String]) -> String {
-    let (preparation, digest) = (&deployed.preparation, deployed.artifact.digest.short());
+fn describe_refusal(deployed: &DeployedNow, bad: &[String]) -> String {
+    let (preparation, digest) = (&deployed.preparation, deployed.artifact.digest.format_short());
     format!(
         "its status says that {preparation} ({digest}) is deployed, git does not hold that, and it is not let in again: {}",
         bad.join("; ")
@@ -208,13 +212,13 @@ fn not_let_in(deployed: &DeployedNow, bad: &[String]) -> String {
 /// The Order's error where the Serving says that Applications hold what they do not, and no record proves that
 /// they should: they are left as they are.
 #[must_use]
-pub fn pin_error(case: &Case, plans: &[ApplicationPlan]) -> Option<Failure> {
+pub fn find_pin_error(case: &Case, plans: &[ApplicationPlan]) -> Option<Failure> {
     let message = plans.iter().find_map(|plan| match &plan.action {
         ApplicationAction::Hold { reason, message } if reason == PIN_UNPROVEN => {
             let slot = case.slots.iter().find(|slot| slot.path == plan.path)?;
             // Where nothing of it is anywhere, there is no deployment that a Cluster could join.
             let nowhere = case.owned.is_empty();
-            let was_there = nowhere || was_written(case, slot) || pin::remembered(case, slot).is_some();
+            let was_there = nowhere || is_written(case, slot) || pin::find_remembered(case, slot).is_some();
             was_there.then_some(message)
         }
         ApplicationAction::Hold { .. }
@@ -223,28 +227,28 @@ pub fn pin_error(case: &Case, plans: &[ApplicationPlan]) -> Option<Failure> {
         | ApplicationAction::Remove(_) => None,
     })?;
     Some(
-        Failure::input("pin-unproven", format!("{message}; its Applications are left as they are"))
-            .of(format!("Serving {}", case.order))
-            .at(At::file(serving_path(&case.order)))
-            .field("status.deployedDigest")
-            .hint("revert the commit that edited the Serving or the Application, or promote another Preparation")
-            .hint("where it was promoted with --no-records, one run with --no-records renders it"),
+        Failure::new_input("pin-unproven", format!("{message}; its Applications are left as they are"))
+            .with_object(format!("Serving {}", case.order))
+            .with_place(At::from_file(build_serving_path(&case.order)))
+            .with_field("status.deployedDigest")
+            .with_hint("revert the commit that edited the Serving or the Application, or promote another Preparation")
+            .with_hint("where it was promoted with --no-records, one run with --no-records renders it"),
     )
 }
 
-fn remembered<'a>(case: &'a Case, cluster: &ClusterName) -> Option<&'a ClusterStatus> {
+fn find_remembered<'a>(case: &'a Case, cluster: &ClusterName) -> Option<&'a ClusterStatus> {
     case.serving.as_ref()?.status.clusters.iter().find(|c| c.name == *cluster)
 }
 
-fn was_written(case: &Case, slot: &Slot) -> bool {
+fn is_written(case: &Case, slot: &Slot) -> bool {
     case.owned.contains_key(&slot.path)
 }
 
-fn moved(entry: &ClusterStatus, slot: &Slot) -> bool {
-    !entry.server.is_empty() && normal_server(&entry.server) != normal_server(&slot.cluster.server)
+fn has_moved(entry: &ClusterStatus, slot: &Slot) -> bool {
+    !entry.server.is_empty() && normalize_server(&entry.server) != normalize_server(&slot.cluster.server)
 }
 
-fn joining(
+fn decide_joining(
     case: &Case,
     place: &Place,
     slot: &Slot,
@@ -253,32 +257,33 @@ fn joining(
     context: &Context,
 ) -> ApplicationAction {
     if !case.errors.is_empty() || !case.holds.is_empty() {
-        return hold("InvalidInput", "it gets what is deployed once the input is right");
+        return make_hold("InvalidInput", "it gets what is deployed once the input is right");
     }
-    if let Err(why) = opt_in::admits(slot, context) {
-        return hold(OPT_IN_REQUIRED, why);
+    if let Err(why) = opt_in::admit_slot(slot, context) {
+        return make_hold(OPT_IN_REQUIRED, why);
     }
-    if let Some(why) = window::frozen(case, context.now) {
-        return hold("Frozen", why);
+    if let Some(why) = window::describe_freeze(case, context.now) {
+        return make_hold("Frozen", why);
     }
     let base = case.serving.as_ref().and_then(|s| s.status.history.first()).and_then(|e| e.base_digest);
     let kitchen = case.kitchen.as_ref().map(|kitchen| &kitchen.spec);
-    let bad =
-        kitchen.map(|k| ready::not_admitted(&deployed.artifact, base, Some(place), k)).unwrap_or_default();
+    let bad = kitchen
+        .map(|k| ready::collect_admission_faults(&deployed.artifact, base, Some(place), k))
+        .unwrap_or_default();
     if !bad.is_empty() {
-        return hold("NotAdmitted", format!("before it joins: {}", bad.join("; ")));
+        return make_hold("NotAdmitted", format!("before it joins: {}", bad.join("; ")));
     }
-    match gates::evidence::verify(facts, &deployed.artifact, &case.order) {
+    match gates::evidence::verify_artifact(facts, &deployed.artifact, &case.order) {
         Some(found) if found.reason == Verified::SignaturesVerified => {
-            pinned(case, place, slot, deployed, context)
+            make_pin(case, place, slot, deployed, context)
         }
-        Some(found) => hold(found.reason.as_str(), format!("before it joins: {}", found.message)),
-        None => hold("AwaitingEvidence", "it gets what is deployed after a fresh look at its evidence"),
+        Some(found) => make_hold(found.reason.as_str(), format!("before it joins: {}", found.message)),
+        None => make_hold("AwaitingEvidence", "it gets what is deployed after a fresh look at its evidence"),
     }
 }
 
 /// Applications that are this Order's by label and that no plan covers yet.
-fn leftovers(
+fn plan_leftovers(
     case: &Case,
     planned: &[ApplicationPlan],
     clusters: &BTreeSet<&ClusterName>,
@@ -300,7 +305,7 @@ fn leftovers(
                 .or_else(|| {
                     clusters
                         .iter()
-                        .find(|c| application_name(&case.order, c).is_ok_and(|n| n == name))
+                        .find(|c| build_application_name(&case.order, c).is_ok_and(|n| n == name))
                         .map(|c| (*c).clone())
                 });
             let exists = cluster.as_ref().is_some_and(|c| clusters.contains(c));

@@ -1,7 +1,7 @@
 //! What a vote would be: which Preparation, and by which Kitchen approver. Pure: whether it is refused before
 //! anybody signs, with what was found, what was wanted and the next step.
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use crate::model::approval::{Approver, Ballot};
 use crate::model::id::PreparationName;
 use crate::model::kitchen::{ApprovalTrust, KnownApprover};
@@ -10,13 +10,13 @@ use crate::model::plan::Candidate;
 use crate::policy::gates::Context;
 use crate::policy::gates::approvals;
 use crate::policy::resolve::Case;
-use crate::policy::resolve::candidate::candidate_of;
+use crate::policy::resolve::candidate::build_candidate;
 use crate::policy::resolve::newest::Newest;
 use ssh_key::PublicKey;
 
 /// Whose vote it is, as the voter says.
 #[derive(Debug, Clone)]
-pub enum Voter {
+pub enum BallotVoter {
     /// By this key.
     Key(Box<PublicKey>),
     /// By name: a Kitchen approver's username or subject.
@@ -25,7 +25,7 @@ pub enum Voter {
 
 /// A vote that may be cast.
 #[derive(Debug, Clone)]
-pub struct Vote {
+pub struct CastableVote {
     /// What is voted on.
     pub candidate: Candidate,
     /// Under this policy; `None`: no approval is needed now, and the vote is kept for when it is.
@@ -37,16 +37,17 @@ pub struct Vote {
 /// Judges what somebody wants to vote on.
 ///
 /// # Errors
-/// [`Kind::SaysNo`]: there is nothing to vote on, or the voter is nobody who may.
-pub fn vote(
+/// [`FailureKind::SaysNo`]: there is nothing to vote on, or the voter is nobody who may.
+pub fn judge_vote(
     case: &Case,
     preparation: Option<&PreparationName>,
-    voter: &Voter,
+    voter: &BallotVoter,
     approvers: &[KnownApprover],
     context: &Context,
-) -> Result<Vote, Failure> {
-    let no =
-        |code, cause: String, hint: &str| Failure::new(Kind::SaysNo, code, cause).of(case.what()).hint(hint);
+) -> Result<CastableVote, Failure> {
+    let no = |code, cause: String, hint: &str| {
+        Failure::new(FailureKind::SaysNo, code, cause).with_object(case.format_order()).with_hint(hint)
+    };
     let name = match (preparation, &case.candidate, &case.newest) {
         (Some(name), ..) => name.clone(),
         (None, Some(candidate), _) => candidate.name.clone(),
@@ -66,12 +67,12 @@ pub fn vote(
             "expedite get preparations lists them",
         ));
     };
-    let candidate = candidate_of(loaded, &case.order.namespace)?;
+    let candidate = build_candidate(loaded, &case.order.namespace)?;
     let mut asked = case.clone();
     asked.candidate = Some(candidate.clone());
-    let policy = approvals::policy(&asked)
+    let policy = approvals::resolve_policy(&asked)
         .map_err(|why| no("approval-policy", why, "mend the policies, then vote"))?;
-    let approver = approver(voter, approvers, context, &no)?;
+    let approver = find_approver(voter, approvers, context, &no)?;
     if let Some(policy) = &policy {
         let allowed = approver.groups.iter().any(|g| policy.allowed_groups.contains(g));
         if !policy.allowed_groups.is_empty() && !allowed {
@@ -84,25 +85,25 @@ pub fn vote(
             ));
         }
     }
-    Ok(Vote { candidate, policy, approver })
+    Ok(CastableVote { candidate, policy, approver })
 }
 
-fn approver(
-    voter: &Voter,
+fn find_approver(
+    voter: &BallotVoter,
     approvers: &[KnownApprover],
     context: &Context,
     no: &dyn Fn(&'static str, String, &str) -> Failure,
 ) -> Result<Approver, Failure> {
     let known = |k: &KnownApprover| match voter {
-        Voter::Key(key) => k.ssh_keys.iter().any(|line| {
+        BallotVoter::Key(key) => k.ssh_keys.iter().any(|line| {
             crate::policy::gates::ssh_vote::parse_key(line).is_ok_and(|k| k.key_data() == key.key_data())
         }),
-        Voter::Name(name) => k.username == *name || k.subject == *name,
+        BallotVoter::Name(name) => k.username == *name || k.subject == *name,
     };
     let found: Vec<&KnownApprover> = approvers.iter().filter(|k| known(k)).collect();
     let said = match voter {
-        Voter::Key(key) => format!("the key {}", key.fingerprint(ssh_key::HashAlg::Sha256)),
-        Voter::Name(name) => name.clone(),
+        BallotVoter::Key(key) => format!("the key {}", key.fingerprint(ssh_key::HashAlg::Sha256)),
+        BallotVoter::Name(name) => name.clone(),
     };
     match found[..] {
         [one] => Ok(Approver {
@@ -130,7 +131,7 @@ fn approver(
 
 /// `Approve` or `Reject`, as it is written.
 #[must_use]
-pub fn word(decision: Ballot) -> &'static str {
+pub fn format_ballot(decision: Ballot) -> &'static str {
     match decision {
         Ballot::Approve => "Approve",
         Ballot::Reject => "Reject",

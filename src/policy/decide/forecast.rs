@@ -5,12 +5,12 @@
 //! healthy taken to stay so. So the answer is theirs: a plan for that instant promotes, one for a second
 //! earlier does not.
 
-use crate::model::calendar::{Calendar, Open};
+use crate::model::calendar::{Calendar, CalendarState};
 use crate::model::evidence::Facts;
 use crate::model::id::OrderRef;
 use crate::model::plan::{Explained, Forecast};
 use crate::model::time::Time;
-use crate::model::verdict::{For, GateName, Outcome, Verdict};
+use crate::model::verdict::{For, GateName, GateOutcome, Verdict};
 use crate::policy::decide::next;
 use crate::policy::gates::{self, Context, approvals, upstream};
 use crate::policy::resolve::Case;
@@ -40,85 +40,86 @@ impl<'a> Forecasts<'a> {
 
     /// The forecast of this Order's candidate; `None`: there is none, or the Order's input is wrong.
     #[must_use]
-    pub fn of(&self, order: &OrderRef) -> Option<Forecast> {
+    pub fn find_forecast(&self, order: &OrderRef) -> Option<Forecast> {
         if let Some(known) = self.known.borrow().get(order) {
             return known.clone();
         }
         self.known.borrow_mut().insert(order.clone(), None);
         let index = self.cases.binary_search_by(|case| case.order.cmp(order)).ok()?;
-        let forecast = self.compute(&self.cases[index]);
+        let forecast = self.compute_forecast(&self.cases[index]);
         self.known.borrow_mut().insert(order.clone(), forecast.clone());
         forecast
     }
 
-    fn compute(&self, case: &Case) -> Option<Forecast> {
+    fn compute_forecast(&self, case: &Case) -> Option<Forecast> {
         if case.candidate.is_none() || !case.errors.is_empty() {
             return None;
         }
         let mut at = self.context.now;
         for _ in 0..STEPS {
-            let verdicts = self.judge(case, at);
+            let verdicts = self.judge_at(case, at);
             let (mut until, mut lasting) = (None, None);
-            for verdict in verdicts.iter().filter(|v| holds(v)) {
+            for verdict in verdicts.iter().filter(|v| is_holding(v)) {
                 match verdict.outcome {
-                    Outcome::Waiting(For::Instant(time)) => until = until.max(Some(time)),
-                    Outcome::Waiting(_) | Outcome::Failed | Outcome::Passed => {
+                    GateOutcome::Waiting(For::Instant(time)) => until = until.max(Some(time)),
+                    GateOutcome::Waiting(_) | GateOutcome::Failed | GateOutcome::Passed => {
                         lasting = lasting.or(Some(verdict));
                     }
                 }
             }
             match (until.filter(|time| *time > at), lasting) {
                 (Some(next), _) => at = next,
-                (None, Some(verdict)) => return Some(self.waits(case, verdict, at)),
+                (None, Some(verdict)) => return Some(self.forecast_wait(case, verdict, at)),
                 (None, None) => return Some(Forecast::At(at)),
             }
         }
         None
     }
 
-    fn context_at(&self, at: Time) -> Context {
+    fn make_context_at(&self, at: Time) -> Context {
         let then = at > self.context.now;
         Context { now: at, foreseen: self.context.foreseen || then, ..self.context.clone() }
     }
 
-    fn judge(&self, case: &Case, at: Time) -> Vec<Verdict> {
-        let context = self.context_at(at);
-        let mut verdicts = gates::judge(case, self.facts, &context);
+    fn judge_at(&self, case: &Case, at: Time) -> Vec<Verdict> {
+        let context = self.make_context_at(at);
+        let mut verdicts = gates::judge_gates(case, self.facts, &context);
         // A seal that is due is the run's own doing: nobody has to wait for it.
-        if approvals::assess(case, self.facts, &context).due.is_some() {
+        if approvals::assess_votes(case, self.facts, &context).due.is_some() {
             for verdict in verdicts.iter_mut().filter(|v| v.gate == GateName::Approvals) {
-                *verdict = Verdict::passed(GateName::Approvals, verdict.message.clone());
+                *verdict = Verdict::make_passed(GateName::Approvals, verdict.message.clone());
             }
         }
         verdicts
     }
 
     /// What no clock brings by itself: with the earliest instant that is known all the same.
-    fn waits(&self, case: &Case, verdict: &Verdict, at: Time) -> Forecast {
+    fn forecast_wait(&self, case: &Case, verdict: &Verdict, at: Time) -> Forecast {
         let (gate, message) = (verdict.gate, verdict.message.clone());
-        if verdict.outcome == Outcome::Failed {
+        if verdict.outcome == GateOutcome::Failed {
             return Forecast::Never { gate, message };
         }
         // An upstream that has yet to run the change soaks after that, at the earliest.
-        let context = self.context_at(at);
+        let context = self.make_context_at(at);
         let held = match gate {
-            GateName::Upstream => upstream::holding(case, self.facts, &context),
+            GateName::Upstream => upstream::find_holding_stages(case, self.facts, &context),
             _ => Vec::new(),
         };
-        let upstream = held.into_iter().filter_map(|stage| Some(self.runs(case, stage)?.plus(stage.soak)));
+        let upstream =
+            held.into_iter().filter_map(|stage| Some(self.find_run_time(case, stage)?.add_span(stage.soak)));
         let time = upstream.max().map_or(at, |time| time.max(at));
-        Forecast::NotBefore { time: opening(case, time), gate, message }
+        Forecast::NotBefore { time: find_opening(case, time), gate, message }
     }
 }
 
 impl Forecasts<'_> {
     /// When a stage runs the change at the earliest: since when it does, or when it will.
-    fn runs(&self, case: &Case, stage: &Stage) -> Option<Time> {
+    fn find_run_time(&self, case: &Case, stage: &Stage) -> Option<Time> {
         let wanted = case.candidate.as_ref()?;
         let index = self.cases.binary_search_by(|case| case.order.cmp(&stage.order)).ok()?;
         let there = self.cases[index].candidate.as_ref();
         if there.is_some_and(|candidate| upstream::is_same_change(wanted, candidate)) {
-            return match self.of(&stage.order)? {
+            return match self.find_forecast(&stage.order)? {
                 Forecast::At(time) | Forecast::NotBefore { time, .. } => Some(time),
                 Forecast::Never { .. } => None,
             };
@@ -132,7 +133,7 @@ impl Forecasts<'_> {
 
 /// What `explain` tells of an Order besides its row, which holds `verdicts`.
 #[must_use]
-pub fn explained(
+pub fn explain_order(
     cases: &[Case],
     order: &OrderRef,
     verdicts: &[Verdict],
@@ -142,7 +143,7 @@ pub fn explained(
     let Ok(index) = cases.binary_search_by(|case| case.order.cmp(order)) else { return Explained::default() };
     let case = &cases[index];
     let health = case.deployed.as_ref().zip(case.serving.as_ref()).map(|(deployed, serving)| {
-        observe::deployed(deployed, &serving.status.history, case.seen.as_deref(), context.now)
+        observe::observe_deployed(deployed, &serving.status.history, case.seen.as_deref(), context.now)
     });
     Explained {
         observed: health.map(|health| match health {
@@ -155,31 +156,33 @@ pub fn explained(
             Health::Deployed { now: None, .. } => "healthy before, and on its way now".to_owned(),
         }),
         votes: match case.candidate {
-            Some(_) => approvals::assess(case, facts, context).tally.votes,
+            Some(_) => approvals::assess_votes(case, facts, context).tally.votes,
             None => Vec::new(),
         },
-        steps: next::steps(case, verdicts, context),
-        idle: next::idle(case),
+        steps: next::collect_steps(case, verdicts, context),
+        idle: next::describe_idle(case),
     }
 }
 
 /// Whether a run would still be held by it. A kept verdict, a seal that the run makes, and what a later run
 /// does by itself hold nobody; checks and a provenance that nobody read in this run may.
-fn holds(verdict: &Verdict) -> bool {
+fn is_holding(verdict: &Verdict) -> bool {
     match &verdict.outcome {
-        Outcome::Passed | Outcome::Waiting(For::LaterRun) => false,
-        Outcome::Waiting(For::AnotherGate) => matches!(verdict.gate, GateName::Upstream | GateName::Checks),
-        Outcome::Failed
-        | Outcome::Waiting(
+        GateOutcome::Passed | GateOutcome::Waiting(For::LaterRun) => false,
+        GateOutcome::Waiting(For::AnotherGate) => {
+            matches!(verdict.gate, GateName::Upstream | GateName::Checks)
+        }
+        GateOutcome::Failed
+        | GateOutcome::Waiting(
             For::Instant(_) | For::Person(_) | For::Evidence | For::Order(_) | For::Registry | For::Build,
         ) => true,
     }
 }
 
 /// The first instant from `time` on at which the Order's windows and freezes let it.
-fn opening(case: &Case, time: Time) -> Time {
-    match Calendar::new(&case.demands.windows, &case.demands.freezes).map(|c| c.open_at(time)) {
-        Ok(Open::No { next: Some(next), .. }) => next,
-        Ok(Open::No { next: None, .. } | Open::Yes(_)) | Err(_) => time,
+fn find_opening(case: &Case, time: Time) -> Time {
+    match Calendar::new(&case.demands.windows, &case.demands.freezes).map(|c| c.judge_open_at(time)) {
+        Ok(CalendarState::No { next: Some(next), .. }) => next,
+        Ok(CalendarState::No { next: None, .. } | CalendarState::Yes(_)) | Err(_) => time,
     }
 }

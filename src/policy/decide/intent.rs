@@ -1,7 +1,7 @@
 //! What a person asks for: promote, withdraw, rollback. Pure: whether it is refused, and what the Serving
 //! says afterwards. A refusal says what was found, what was wanted and the next step.
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use crate::model::id::OrderRef;
 use crate::model::id::{OrderName, PreparationName};
 use crate::model::order::Mode;
@@ -9,8 +9,8 @@ use crate::model::preparation::Preparation;
 use crate::model::reason::Ended;
 use crate::model::world::{Loaded, World};
 use crate::policy::gates::ready;
-use crate::policy::resolve::candidate::candidate_of;
-use crate::policy::resolve::{Case, Presence, preparation_ready};
+use crate::policy::resolve::candidate::build_candidate;
+use crate::policy::resolve::{Case, Presence, check_preparation};
 
 /// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,50 +46,50 @@ pub enum Intent {
     Already(Option<PreparationName>),
 }
 
-fn refused(case: &Case, code: &'static str, cause: String, hint: impl Into<String>) -> Failure {
-    Failure::new(Kind::SaysNo, code, cause).of(case.what()).hint(hint)
+fn make_refusal(case: &Case, code: &'static str, cause: String, hint: impl Into<String>) -> Failure {
+    Failure::new(FailureKind::SaysNo, code, cause).with_object(case.format_order()).with_hint(hint)
 }
 
 /// Judges a wish.
 ///
 /// # Errors
-/// [`Kind::SaysNo`]: it is refused, with what was found, what was wanted, and the next step.
-pub fn intent(case: &Case, wish: &Wish, world: &World) -> Result<Intent, Failure> {
+/// [`FailureKind::SaysNo`]: it is refused, with what was found, what was wanted, and the next step.
+pub fn judge_wish(case: &Case, wish: &Wish, world: &World) -> Result<Intent, Failure> {
     if case.presence != Presence::Present {
-        return Err(refused(
+        return Err(make_refusal(
             case,
             "no-such-order",
             "no Order of this name was read".into(),
             "expedite get orders lists them; -n NAMESPACE or <namespace>/<name> says where",
         ));
     }
-    let deployed = case.deployed.as_ref().filter(|_| case.at_home()).map(|d| &d.preparation);
+    let deployed = case.deployed.as_ref().filter(|_| case.is_at_home()).map(|d| &d.preparation);
     match wish {
-        Wish::Withdraw => Ok(withdraw(case)),
+        Wish::Withdraw => Ok(decide_withdrawal(case)),
         Wish::Promote(name) => {
-            manual_only(case, wish, name)?;
+            check_manual(case, wish, name)?;
             if deployed == Some(name) {
-                return Ok(asked(case, name));
+                return Ok(decide_ask(case, name));
             }
-            promotable(case, name, world)?;
-            Ok(asked(case, name))
+            check_promotable(case, name, world)?;
+            Ok(decide_ask(case, name))
         }
         Wish::Rollback(name) => {
             let name = match name {
                 Some(name) => name.clone(),
-                None => last_healthy(case)?,
+                None => find_last_healthy(case)?,
             };
-            manual_only(case, wish, &name)?;
-            promotable(case, &name, world)?;
-            Ok(asked(case, &name))
+            check_manual(case, wish, &name)?;
+            check_promotable(case, &name, world)?;
+            Ok(decide_ask(case, &name))
         }
     }
 }
 
-fn asked(case: &Case, name: &PreparationName) -> Intent {
+fn decide_ask(case: &Case, name: &PreparationName) -> Intent {
     let spec = case.serving.as_ref().map(|s| &s.spec);
     // Written by hand, it is there, and nobody asked for it yet.
-    let by_hand = spec.is_some_and(|s| s.requested.as_ref().is_some_and(|r| !r.asked_for(name)));
+    let by_hand = spec.is_some_and(|s| s.requested.as_ref().is_some_and(|r| !r.has_asked_for(name)));
     match spec.and_then(|s| s.preparation_name.as_ref()) {
         Some(before) if before == name && !by_hand => Intent::Already(Some(name.clone())),
         Some(_) | None => Intent::Ask(name.clone()),
@@ -97,10 +97,10 @@ fn asked(case: &Case, name: &PreparationName) -> Intent {
 }
 
 /// Back to what is deployed; with nothing deployed the Serving goes.
-fn withdraw(case: &Case) -> Intent {
+fn decide_withdrawal(case: &Case) -> Intent {
     match (&case.serving, &case.deployed) {
         (None, _) => Intent::Already(None),
-        (Some(_), Some(deployed)) => asked(case, &deployed.preparation),
+        (Some(_), Some(deployed)) => decide_ask(case, &deployed.preparation),
         (Some(_), None) => match case.mode {
             Mode::Manual => Intent::Remove,
             Mode::Automatic => Intent::Already(None),
@@ -108,10 +108,10 @@ fn withdraw(case: &Case) -> Intent {
     }
 }
 
-fn manual_only(case: &Case, wish: &Wish, name: &PreparationName) -> Result<(), Failure> {
+fn check_manual(case: &Case, wish: &Wish, name: &PreparationName) -> Result<(), Failure> {
     match case.mode {
         Mode::Manual => Ok(()),
-        Mode::Automatic => Err(refused(
+        Mode::Automatic => Err(make_refusal(
             case,
             "automatic",
             format!(
@@ -123,13 +123,13 @@ fn manual_only(case: &Case, wish: &Wish, name: &PreparationName) -> Result<(), F
     }
 }
 
-fn promotable(case: &Case, name: &PreparationName, world: &World) -> Result<(), Failure> {
+fn check_promotable(case: &Case, name: &PreparationName, world: &World) -> Result<(), Failure> {
     let Some(loaded) = case.preparations.get(name) else {
         let elsewhere = world.preparations.get(&(case.order.namespace.clone(), name.clone()));
         return Err(match elsewhere {
             Some(other) => {
                 let owner: &OrderName = &other.object.spec.order_name;
-                refused(
+                make_refusal(
                     case,
                     "foreign-preparation",
                     format!(
@@ -139,16 +139,16 @@ fn promotable(case: &Case, name: &PreparationName, world: &World) -> Result<(), 
                     format!("expedite promote {}/{owner} {name} promotes it there", case.order.namespace),
                 )
             }
-            None => refused(
+            None => make_refusal(
                 case,
                 "unknown-preparation",
                 format!("found no Preparation {name} in namespace {}", case.order.namespace),
-                known(case),
+                describe_known(case),
             ),
         });
     };
-    if let Err(why) = preparation_ready(loaded) {
-        return Err(refused(
+    if let Err(why) = check_preparation(loaded) {
+        return Err(make_refusal(
             case,
             "not-ready",
             format!("found Preparation {name} not Ready ({why}), wanted a Ready one"),
@@ -156,18 +156,20 @@ fn promotable(case: &Case, name: &PreparationName, world: &World) -> Result<(), 
         ));
     }
     if !loaded.object.spec.artifact.signed {
-        return Err(refused(
+        return Err(make_refusal(
             case,
             "not-signed",
             format!("found artifact.signed false or absent in Preparation {name}, wanted true"),
             "let the renderer sign its artifacts; an unsigned one is never promoted",
         ));
     }
-    let candidate = candidate_of(loaded, &case.order.namespace)?;
-    let kitchen =
-        case.kitchen.as_ref().map(|k| ready::kitchen_faults(&candidate, case.place.as_deref(), &k.spec));
+    let candidate = build_candidate(loaded, &case.order.namespace)?;
+    let kitchen = case
+        .kitchen
+        .as_ref()
+        .map(|k| ready::collect_kitchen_faults(&candidate, case.place.as_deref(), &k.spec));
     if let Some(fault) = kitchen.iter().flatten().next() {
-        return Err(refused(
+        return Err(make_refusal(
             case,
             "rejected",
             format!("Preparation {name}: {fault}"),
@@ -177,7 +179,7 @@ fn promotable(case: &Case, name: &PreparationName, world: &World) -> Result<(), 
     Ok(())
 }
 
-fn known(case: &Case) -> String {
+fn describe_known(case: &Case) -> String {
     let mut all: Vec<(&PreparationName, &Loaded<Preparation>)> = case.preparations.iter().collect();
     all.sort_by_key(|(_, l)| std::cmp::Reverse(l.object.metadata.creation_timestamp));
     let names: Vec<&str> = all.iter().take(5).map(|(n, _)| n.as_str()).collect();
@@ -189,7 +191,7 @@ fn known(case: &Case) -> String {
 }
 
 /// The newest entry of another digest that was healthy in this Environment and did not end Degraded.
-fn last_healthy(case: &Case) -> Result<PreparationName, Failure> {
+fn find_last_healthy(case: &Case) -> Result<PreparationName, Failure> {
     let running = case.deployed.as_ref().map(|d| d.artifact.digest);
     let here = case.place.as_ref().map(|p| &p.name);
     let history = case.serving.iter().flat_map(|s| &s.status.history);
@@ -200,7 +202,7 @@ fn last_healthy(case: &Case) -> Result<PreparationName, Failure> {
         .find(|e| e.first_healthy_time.is_some() && e.ended_reason != Some(Ended::Degraded))
         .map(|e| e.preparation_name.clone())
         .ok_or_else(|| {
-            refused(
+            make_refusal(
                 case,
                 "nothing-healthy",
                 "found no earlier promotion that was observed healthy in this Environment".into(),
@@ -214,7 +216,7 @@ fn last_healthy(case: &Case) -> Result<PreparationName, Failure> {
 
 /// For messages: what a wish did.
 #[must_use]
-pub fn told(order: &OrderRef, wish: &Wish, intent: &Intent) -> String {
+pub fn describe_intent(order: &OrderRef, wish: &Wish, intent: &Intent) -> String {
     match intent {
         Intent::Ask(name) => match wish {
             Wish::Promote(_) => format!("{order} asks for {name}"),

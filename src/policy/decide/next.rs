@@ -4,46 +4,46 @@
 use crate::model::kitchen::ApprovalTrust;
 use crate::model::order::Mode;
 use crate::model::plan::{Candidate, NextStep};
-use crate::model::verdict::{For, GateName, Outcome, Verdict};
+use crate::model::verdict::{For, GateName, GateOutcome, Verdict};
 use crate::policy::gates::Context;
 use crate::policy::resolve::newest::Newest;
-use crate::policy::resolve::{Case, Presence, preparation_ready};
+use crate::policy::resolve::{Case, Presence, check_preparation};
 
 /// Most Preparations that are not Ready and are named.
 const NAMED: usize = 3;
 
 /// Who has to do what, for every gate that does not pass; nothing for what was only not read.
 #[must_use]
-pub fn steps(case: &Case, verdicts: &[Verdict], context: &Context) -> Vec<NextStep> {
+pub fn collect_steps(case: &Case, verdicts: &[Verdict], context: &Context) -> Vec<NextStep> {
     let Some(candidate) = &case.candidate else { return Vec::new() };
     let all = verdicts.iter().filter_map(|verdict| {
-        let what = step(case, candidate, verdict, context)?;
+        let what = describe_step(case, candidate, verdict, context)?;
         Some(NextStep { gate: verdict.gate, what })
     });
     all.collect()
 }
 
-fn step(case: &Case, candidate: &Candidate, verdict: &Verdict, context: &Context) -> Option<String> {
+fn describe_step(case: &Case, candidate: &Candidate, verdict: &Verdict, context: &Context) -> Option<String> {
     let order = &case.order;
     // As cosign wants it: without the scheme.
-    let pinned = candidate.artifact.oci_ref();
+    let pinned = candidate.artifact.format_oci_ref();
     let artifact = pinned.strip_prefix("oci://").unwrap_or(&pinned);
     match &verdict.outcome {
-        Outcome::Passed | Outcome::Waiting(For::AnotherGate) => None,
-        Outcome::Failed => Some(other_input(case, candidate, verdict.gate)),
-        Outcome::Waiting(For::Instant(until)) => Some(format!("nobody: it passes by itself at {until}")),
-        Outcome::Waiting(For::LaterRun) => Some("nobody: a later run promotes it".into()),
-        Outcome::Waiting(For::Build) => {
+        GateOutcome::Passed | GateOutcome::Waiting(For::AnotherGate) => None,
+        GateOutcome::Failed => Some(describe_other_input(case, candidate, verdict.gate)),
+        GateOutcome::Waiting(For::Instant(until)) => Some(format!("nobody: it passes by itself at {until}")),
+        GateOutcome::Waiting(For::LaterRun) => Some("nobody: a later run promotes it".into()),
+        GateOutcome::Waiting(For::Build) => {
             Some("whoever installs expedite: take a build that has this gate".into())
         }
-        Outcome::Waiting(For::Order(other)) => {
+        GateOutcome::Waiting(For::Order(other)) => {
             Some(format!("whoever owns {other}: `expedite explain {other}` says what it waits for"))
         }
-        Outcome::Waiting(For::Registry) => Some(format!(
+        GateOutcome::Waiting(For::Registry) => Some(format!(
             "nobody, if the fault passes: the next run asks again; else whoever runs {}",
             candidate.artifact.repository.registry()
         )),
-        Outcome::Waiting(For::Person(people)) => {
+        GateOutcome::Waiting(For::Person(people)) => {
             let who = if people.is_empty() { "somebody who may".to_owned() } else { people.join(" or ") };
             Some(match verdict.gate {
                 GateName::Approvals => {
@@ -63,7 +63,7 @@ fn step(case: &Case, candidate: &Candidate, verdict: &Verdict, context: &Context
                 | GateName::Window => who,
             })
         }
-        Outcome::Waiting(For::Evidence) => Some(match verdict.gate {
+        GateOutcome::Waiting(For::Evidence) => Some(match verdict.gate {
             GateName::Checks => format!(
                 "whoever runs these checks: sign and attach the result, as by `cosign attest --key KEY --type TYPE --predicate FILE {artifact}`"
             ),
@@ -81,7 +81,7 @@ fn step(case: &Case, candidate: &Candidate, verdict: &Verdict, context: &Context
 }
 
 /// Who has to give what, where neither time nor a vote makes a gate pass.
-fn other_input(case: &Case, candidate: &Candidate, gate: GateName) -> String {
+fn describe_other_input(case: &Case, candidate: &Candidate, gate: GateName) -> String {
     match gate {
         GateName::Ready => format!("whoever owns {}: mend what is named there", case.order),
         GateName::Upstream => format!("whoever owns {}: mend its upstream stages", case.order),
@@ -97,7 +97,7 @@ fn other_input(case: &Case, candidate: &Candidate, gate: GateName) -> String {
 
 /// Why nothing is a candidate; `None` where something is, or where errors say it already.
 #[must_use]
-pub fn idle(case: &Case) -> Option<String> {
+pub fn describe_idle(case: &Case) -> Option<String> {
     if case.candidate.is_some() || !case.errors.is_empty() || case.presence != Presence::Present {
         return None;
     }
@@ -109,7 +109,7 @@ pub fn idle(case: &Case) -> Option<String> {
         }
         (Newest::One(name), mode) => {
             let artifact = case.preparations.get(name).map(|p| p.object.spec.artifact.digest);
-            let runs = case.at_home()
+            let runs = case.is_at_home()
                 && case
                     .deployed
                     .as_ref()
@@ -135,7 +135,7 @@ pub fn idle(case: &Case) -> Option<String> {
         }
     };
     let waiting = case.preparations.iter().filter_map(|(name, loaded)| {
-        preparation_ready(loaded).err().map(|why| format!("; {name} is not Ready: {why}"))
+        check_preparation(loaded).err().map(|why| format!("; {name} is not Ready: {why}"))
     });
     said.extend(waiting.take(NAMED));
     Some(said)

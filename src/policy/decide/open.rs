@@ -6,38 +6,43 @@
 
 use crate::model::evidence::Facts;
 use crate::model::order::Mode;
-use crate::model::plan::{Candidate, OpenPromotion, Step};
+use crate::model::plan::{Candidate, OpenPromotion, PromotionStep};
 use crate::model::reason::Approved;
 use crate::policy::gates::Context;
 use crate::policy::gates::approvals::{self, Assessment};
-use crate::policy::resolve::candidate::candidate_of;
+use crate::policy::resolve::candidate::build_candidate;
 use crate::policy::resolve::newest::Newest;
 use crate::policy::resolve::{Case, Presence};
 
 /// The open promotions, in the order of Orders. `viewer`: a Kitchen approver's username or subject; `None`:
 /// anybody.
 #[must_use]
-pub fn open(cases: &[Case], facts: &Facts, context: &Context, viewer: Option<&str>) -> Vec<OpenPromotion> {
+pub fn collect_open(
+    cases: &[Case],
+    facts: &Facts,
+    context: &Context,
+    viewer: Option<&str>,
+) -> Vec<OpenPromotion> {
     let present = cases.iter().filter(|case| case.presence == Presence::Present && case.errors.is_empty());
-    present.filter_map(|case| of_case(case, facts, context, viewer)).collect()
+    present.filter_map(|case| judge_case(case, facts, context, viewer)).collect()
 }
 
-fn of_case(case: &Case, facts: &Facts, context: &Context, viewer: Option<&str>) -> Option<OpenPromotion> {
+fn judge_case(case: &Case, facts: &Facts, context: &Context, viewer: Option<&str>) -> Option<OpenPromotion> {
     if let Some(candidate) = &case.candidate {
-        let assessed = approvals::assess(case, facts, context);
-        let lacks = assessed.policy.is_some() && lacks_votes(&assessed);
-        return lacks.then(|| row(case, candidate, step(&assessed, context, viewer, None)));
+        let assessed = approvals::assess_votes(case, facts, context);
+        let lacks = assessed.policy.is_some() && needs_votes(&assessed);
+        return lacks.then(|| make_row(case, candidate, decide_step(&assessed, context, viewer, None)));
     }
-    let candidate = newer(case)?;
+    let candidate = find_newer(case)?;
     let mut asked = case.clone();
     asked.candidate = Some(candidate.clone());
-    let assessed = approvals::assess(&asked, facts, context);
-    let step = step(&assessed, context, viewer, Some(Step::Promote));
-    Some(row(case, &candidate, step))
+    let assessed = approvals::assess_votes(&asked, facts, context);
+    let step = decide_step(&assessed, context, viewer, Some(PromotionStep::Promote));
+    Some(make_row(case, &candidate, step))
 }
 
 /// Votes are missing, or someone rejects; not: a seal is due or not read.
-fn lacks_votes(assessed: &Assessment) -> bool {
+fn needs_votes(assessed: &Assessment) -> bool {
     match assessed.reason {
         Approved::AwaitingApprovals | Approved::ChangesRequested => true,
         Approved::ApprovalNotRequired | Approved::SealingApprovals | Approved::Approved => false,
@@ -45,10 +50,10 @@ fn lacks_votes(assessed: &Assessment) -> bool {
 }
 
 /// Under Manual: the newest Ready Preparation, where it is newer than what is deployed.
-fn newer(case: &Case) -> Option<Candidate> {
+fn find_newer(case: &Case) -> Option<Candidate> {
     let (Mode::Manual, Newest::One(name)) = (case.mode, &case.newest) else { return None };
     let loaded = case.preparations.get(name)?;
-    if let Some(deployed) = case.deployed.as_ref().filter(|_| case.at_home()) {
+    if let Some(deployed) = case.deployed.as_ref().filter(|_| case.is_at_home()) {
         let age = |name| case.preparations.get(name)?.object.metadata.creation_timestamp;
         let older = matches!((age(&deployed.preparation), age(name)), (Some(old), Some(new)) if new <= old);
         let same =
@@ -57,10 +62,10 @@ fn newer(case: &Case) -> Option<Candidate> {
             return None;
         }
     }
-    candidate_of(loaded, &case.order.namespace).ok()
+    build_candidate(loaded, &case.order.namespace).ok()
 }
 
-fn row(case: &Case, candidate: &Candidate, step: Step) -> OpenPromotion {
+fn make_row(case: &Case, candidate: &Candidate, step: PromotionStep) -> OpenPromotion {
     OpenPromotion {
         order: case.order.clone(),
         environment: case.place.as_ref().map(|p| p.name.clone()),
@@ -71,11 +76,16 @@ fn row(case: &Case, candidate: &Candidate, step: Step) -> OpenPromotion {
 }
 
 /// Review where votes are missing and the viewer may vote and has not; else `otherwise`; else what it waits for.
-fn step(assessed: &Assessment, context: &Context, viewer: Option<&str>, otherwise: Option<Step>) -> Step {
+fn decide_step(
+    assessed: &Assessment,
+    context: &Context,
+    viewer: Option<&str>,
+    otherwise: Option<PromotionStep>,
+) -> PromotionStep {
     if let Some(policy) = &assessed.policy
-        && lacks_votes(assessed)
+        && needs_votes(assessed)
     {
-        let mut eligible = context.electorate.eligible(policy).into_iter();
+        let mut eligible = context.electorate.collect_eligible(policy).into_iter();
         let may_review = match viewer {
             None => !assessed.tally.may_vote.is_empty(),
             Some(viewer) => eligible.any(|(identity, name)| {
@@ -86,8 +96,8 @@ fn step(assessed: &Assessment, context: &Context, viewer: Option<&str>, otherwis
             }),
         };
         if may_review {
-            return Step::Review;
+            return PromotionStep::Review;
         }
     }
-    otherwise.unwrap_or_else(|| Step::Waits(assessed.verdict.message.clone()))
+    otherwise.unwrap_or_else(|| PromotionStep::Waits(assessed.verdict.message.clone()))
 }

@@ -5,10 +5,10 @@
 //! provenance lists it: so nothing else is ever written, and none is guessed from what is listed (the one image
 //! there may be the tool that rendered).
 
-use crate::error::{Failure, Kind};
+use crate::error::{Failure, FailureKind};
 use crate::model::evidence::{Build, Material};
 use crate::model::id::{Artifact, Digest, IdError, OrderRef, PreparationName};
-use crate::model::naming::preparation_name;
+use crate::model::naming::build_preparation_name;
 use crate::model::preparation::{Base, GitSource, Prepared};
 use crate::model::time::{SKEW, Time};
 use serde_json::Value;
@@ -31,7 +31,7 @@ const TAG: usize = 256;
 
 /// What there is to say.
 #[derive(Debug, Clone)]
-pub struct Known<'a> {
+pub struct PreparationInput<'a> {
     /// Which artifact.
     pub artifact: &'a Artifact,
     /// For which Order.
@@ -53,65 +53,69 @@ pub struct Known<'a> {
 ///
 /// # Errors
 /// The base that was named is not among what provenance lists, or the Order's name leaves no room for one.
-pub fn preparation(known: &Known<'_>) -> Result<(Prepared, Vec<Failure>), Failure> {
+pub fn build_preparation(known: &PreparationInput<'_>) -> Result<(Prepared, Vec<Failure>), Failure> {
     let mut warnings = Vec::new();
     let name = match known.name {
         Some(name) => name.clone(),
-        None => preparation_name(&known.order.name, &known.artifact.digest)
-            .map_err(|IdError(why)| Failure::input("name", why).of(known.order.to_string()))?,
+        None => build_preparation_name(&known.order.name, &known.artifact.digest)
+            .map_err(|IdError(why)| Failure::new_input("name", why).with_object(known.order.to_string()))?,
     };
-    let base = base(known, &mut warnings)?;
-    let created = created(known, &mut warnings);
+    let base = resolve_base(known, &mut warnings)?;
+    let created = resolve_created(known, &mut warnings);
     let prepared = Prepared {
         order: known.order.clone(),
         name,
         created,
         artifact: known.artifact.clone(),
         base,
-        parent: annotated(known, PARENT).and_then(|text| Digest::parse(text).ok()),
-        commit_message: annotated(known, DESCRIPTION).map(|text| cut(text, MESSAGE)),
-        git: git(known),
-        config_hash: known.build.and_then(|build| build.parameters.as_ref()).map(canonical_hash),
+        parent: find_annotation(known, PARENT).and_then(|text| Digest::parse(text).ok()),
+        commit_message: find_annotation(known, DESCRIPTION).map(|text| cut_text(text, MESSAGE)),
+        git: resolve_git(known),
+        config_hash: known.build.and_then(|build| build.parameters.as_ref()).map(hash_canonical),
         renderer: known.build.and_then(|build| build.renderer.clone()),
     };
     Ok((prepared, warnings))
 }
 
-fn annotated<'a>(known: &Known<'a>, key: &str) -> Option<&'a str> {
+fn find_annotation<'a>(known: &PreparationInput<'a>, key: &str) -> Option<&'a str> {
     known.annotations.get(key).map(String::as_str).filter(|text| !text.is_empty())
 }
 
-fn warning(known: &Known<'_>, code: &'static str, cause: impl Into<String>) -> Failure {
-    Failure::input(code, cause).of(format!("artifact {}", known.artifact))
+fn make_warning(known: &PreparationInput<'_>, code: &'static str, cause: impl Into<String>) -> Failure {
+    Failure::new_input(code, cause).with_object(format!("artifact {}", known.artifact))
 }
 
 /// The base that a person or the manifest names, where signed provenance lists it.
-fn base(known: &Known<'_>, warnings: &mut Vec<Failure>) -> Result<Option<Base>, Failure> {
-    let said = annotated(known, BASE_DIGEST).and_then(|text| Digest::parse(text).ok());
+fn resolve_base(known: &PreparationInput<'_>, warnings: &mut Vec<Failure>) -> Result<Option<Base>, Failure> {
+    let said = find_annotation(known, BASE_DIGEST).and_then(|text| Digest::parse(text).ok());
     let Some(digest) = known.base.or(said) else { return Ok(None) };
-    let named = || annotated(known, BASE_NAME).map(|name| repository_url(&format!("oci://{name}")));
+    let named =
+        || find_annotation(known, BASE_NAME).map(|name| format_repository_url(&format!("oci://{name}")));
     let Some(build) = known.build else {
         return Ok(Some(Base { oci: named(), digest }));
     };
     if let Some(listed) = build.materials.iter().find(|m| m.sha256 == Some(digest)) {
         let signed = listed.uri.as_deref().filter(|uri| uri.starts_with("oci://"));
-        return Ok(Some(Base { oci: signed.map(repository_url).or_else(named), digest }));
+        return Ok(Some(Base { oci: signed.map(format_repository_url).or_else(named), digest }));
     }
-    let listed: Vec<String> = build.materials.iter().filter_map(listed).collect();
+    let listed: Vec<String> = build.materials.iter().filter_map(format_material).collect();
     let listed = if listed.is_empty() { "nothing".to_owned() } else { listed.join(", ") };
     let cause =
         format!("its signed provenance does not list {digest} among what it was built from: {listed}");
     let hint = "list the base in resolvedDependencies (SLSA v1) or materials (v0.2) and attest again";
     if known.base.is_some() {
-        let failure = Failure::new(Kind::SaysNo, "base-not-listed", cause);
-        return Err(failure.of(format!("artifact {}", known.artifact)).field("--base-digest").hint(hint));
+        let failure = Failure::new(FailureKind::SaysNo, "base-not-listed", cause);
+        return Err(failure
+            .with_object(format!("artifact {}", known.artifact))
+            .with_field("--base-digest")
+            .with_hint(hint));
     }
     let left_out = format!("its annotation {BASE_DIGEST} is left out: {cause}");
-    warnings.push(warning(known, "base-not-listed", left_out).hint(hint));
+    warnings.push(make_warning(known, "base-not-listed", left_out).with_hint(hint));
     Ok(None)
 }
 
-fn listed(material: &Material) -> Option<String> {
+fn format_material(material: &Material) -> Option<String> {
     let digest = material.sha256?;
     Some(match &material.uri {
         Some(uri) => format!("{uri} ({digest})"),
@@ -120,7 +124,7 @@ fn listed(material: &Material) -> Option<String> {
 }
 
 /// `oci://host:port/path:tag@digest` without tag and digest.
-fn repository_url(url: &str) -> String {
+fn format_repository_url(url: &str) -> String {
     let url = url.split('@').next().unwrap_or(url);
     let path = url.rfind('/').unwrap_or(0);
     match url[path..].find(':') {
@@ -130,27 +134,27 @@ fn repository_url(url: &str) -> String {
 }
 
 /// By signed provenance, else by the manifest; never the clock, so that preparing again gives the same.
-fn created(known: &Known<'_>, warnings: &mut Vec<Failure>) -> Option<Time> {
+fn resolve_created(known: &PreparationInput<'_>, warnings: &mut Vec<Failure>) -> Option<Time> {
     let signed = known.build.and_then(|build| build.finished_on);
-    let annotated = || Time::parse(annotated(known, CREATED)?).ok();
-    let Some(created) = signed.or_else(annotated).map(Time::floor) else {
+    let annotated = || Time::parse(find_annotation(known, CREATED)?).ok();
+    let Some(created) = signed.or_else(annotated).map(Time::cut_to_second) else {
         let cause = "neither its provenance nor its manifest says when it was built: which Preparation is the newest is told \
                      by parentDigest then, or not at all";
         let hint = format!("give provenance a finishedOn, or the manifest an annotation {CREATED}");
-        warnings.push(warning(known, "no-time", cause).hint(hint));
+        warnings.push(make_warning(known, "no-time", cause).with_hint(hint));
         return None;
     };
-    if created > known.now.plus(SKEW) {
+    if created > known.now.add_span(SKEW) {
         let cause = format!("it says that it was built at {created}, which is still to come");
-        warnings.push(warning(known, "ahead", cause));
+        warnings.push(make_warning(known, "ahead", cause));
     }
     Some(created)
 }
 
 /// Of the manifest; what it leaves out, of the first commit that provenance lists.
-fn git(known: &Known<'_>) -> GitSource {
+fn resolve_git(known: &PreparationInput<'_>) -> GitSource {
     let short = |key: &str, most: usize| {
-        annotated(known, key).filter(|text| text.chars().count() <= most).map(str::to_owned)
+        find_annotation(known, key).filter(|text| text.chars().count() <= most).map(str::to_owned)
     };
     let materials = known.build.map_or(&[][..], |build| &build.materials);
     let listed = materials.iter().find(|m| m.commit.as_ref().is_some_and(|c| c.chars().count() <= COMMIT));
@@ -161,13 +165,13 @@ fn git(known: &Known<'_>) -> GitSource {
     let repo = short(SOURCE, REPOSITORY).or(uri.filter(|uri| uri.chars().count() <= REPOSITORY));
     GitSource {
         // A pipeline takes it from its checkout, whose URL may carry a token.
-        repo: repo.as_deref().map(GitSource::without_user),
+        repo: repo.as_deref().map(GitSource::strip_user),
         commit_hash: short(REVISION, COMMIT).or_else(|| listed.and_then(|m| m.commit.clone())),
         tag: short(VERSION, TAG),
     }
 }
 
-fn cut(text: &str, most: usize) -> String {
+fn cut_text(text: &str, most: usize) -> String {
     match text.char_indices().nth(most - 1) {
         Some((at, last)) if at + last.len_utf8() < text.len() => format!("{}…", &text[..at]),
         Some(_) | None => text.to_owned(),
@@ -175,10 +179,10 @@ fn cut(text: &str, most: usize) -> String {
 }
 
 /// SHA-256 over JSON whose members are sorted.
-fn canonical_hash(value: &Value) -> Digest {
+fn hash_canonical(value: &Value) -> Digest {
     let mut value = value.clone();
     value.sort_all_objects();
-    Digest::of(value.to_string().as_bytes())
+    Digest::hash_bytes(value.to_string().as_bytes())
 }
 
 #[cfg(test)]
@@ -188,7 +192,7 @@ mod tests {
     use serde_json::json;
 
     fn artifact() -> Artifact {
-        Artifact::parse(&format!("oci://r.example:5000/shop/web@{}", Digest::of(b"web"))).unwrap()
+        Artifact::parse(&format!("oci://r.example:5000/shop/web@{}", Digest::hash_bytes(b"web"))).unwrap()
     }
 
     fn annotations(all: &[(&str, String)]) -> BTreeMap<String, String> {
@@ -203,7 +207,7 @@ mod tests {
         let (artifact, order) = (artifact(), OrderRef::parse("shop/web").unwrap());
         let now = Time::parse("2026-02-10T12:00:00Z").unwrap();
         let annotations = annotations(all);
-        let known = Known {
+        let known = PreparationInput {
             artifact: &artifact,
             order: &order,
             annotations: &annotations,
@@ -212,14 +216,14 @@ mod tests {
             base,
             now,
         };
-        let (prepared, warnings) = preparation(&known)?;
+        let (prepared, warnings) = build_preparation(&known)?;
         Ok((prepared, warnings.iter().map(|w| w.code).collect()))
     }
 
     fn build(materials: &[(&str, &[u8])]) -> Build {
         let materials = materials.iter().map(|(uri, content)| Material {
             uri: Some((*uri).to_owned()),
-            sha256: Some(Digest::of(content)),
+            sha256: Some(Digest::hash_bytes(content)),
             commit: None,
         });
         let finished_on = Some(Time::parse("2026-01-02T03:04:05.678Z").unwrap());
@@ -229,7 +233,7 @@ mod tests {
     #[test]
     fn a_base_is_what_is_named_and_listed_and_never_guessed() {
         let only = build(&[("oci://r.example:5000/base/web:v1@sha256:00", b"base")]);
-        let base = Digest::of(b"base");
+        let base = Digest::hash_bytes(b"base");
         let (none, warnings) = prepared(&[], Some(&only), None).unwrap();
         assert_eq!((none.base, warnings), (None, vec![]), "the one that is listed may be the tool");
         let expected = Some(Base { oci: Some("oci://r.example:5000/base/web".into()), digest: base });
@@ -239,14 +243,14 @@ mod tests {
 
         let (unlisted, warnings) = prepared(&said, Some(&build(&[])), None).unwrap();
         assert_eq!((unlisted.base, warnings), (None, vec!["base-not-listed"]));
-        let refused = prepared(&said, Some(&only), Some(Digest::of(b"other"))).unwrap_err();
-        assert_eq!((refused.kind, refused.code), (Kind::SaysNo, "base-not-listed"));
+        let refused = prepared(&said, Some(&only), Some(Digest::hash_bytes(b"other"))).unwrap_err();
+        assert_eq!((refused.kind, refused.code), (FailureKind::SaysNo, "base-not-listed"));
         assert!(refused.cause.contains("oci://r.example:5000/base/web:v1"), "{}", refused.cause);
     }
 
     #[test]
     fn without_evidence_the_manifest_is_taken_at_its_word() {
-        let base = Digest::of(b"base");
+        let base = Digest::hash_bytes(b"base");
         let said = [
             (BASE_DIGEST, base.to_string()),
             (BASE_NAME, "r.example:5000/base/web:v1".into()),
@@ -289,7 +293,7 @@ mod tests {
         assert!(message.chars().count() == 512 && message.ends_with('…'), "{message}");
         assert_eq!(made.git, GitSource { tag: Some("v".repeat(256)), ..GitSource::default() });
         assert_eq!(made.parent, None);
-        assert_eq!(cut(&"ä".repeat(512), 512), "ä".repeat(512));
+        assert_eq!(cut_text(&"ä".repeat(512), 512), "ä".repeat(512));
     }
 
     #[test]
@@ -328,13 +332,13 @@ mod tests {
             ("ssh://git@git.example/shop/web.git", "ssh://git@git.example/shop/web.git"),
             ("../web.git", "../web.git"),
         ] {
-            assert_eq!(GitSource::without_user(url), expected);
+            assert_eq!(GitSource::strip_user(url), expected);
         }
     }
 
     #[test]
     fn the_hash_of_a_configuration_is_blind_to_the_order_of_its_members() {
-        let hash = |value: Value| canonical_hash(&value);
+        let hash = |value: Value| hash_canonical(&value);
         assert_eq!(
             hash(json!({"a": {"x": 1, "y": 2}, "b": 3})),
             hash(json!({"b": 3, "a": {"y": 2, "x": 1}}))

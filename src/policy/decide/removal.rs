@@ -1,11 +1,11 @@
 //! The removal guard (`docs/design/gitops-repository.md#removal-guard`): removing Applications is the dangerous act.
 
-use super::Options;
+use super::PlanOptions;
 use crate::model::application::Application;
 use crate::model::naming::FINALIZER;
-use crate::model::plan::{ApplicationAction, Decision, GuardStop, Row, ServingPlan};
+use crate::model::plan::{ApplicationAction, Decision, GuardStop, PlanRow, ServingPlan};
 use crate::model::world::{GitOps, World};
-use crate::policy::resolve::place::normal_server;
+use crate::policy::resolve::place::normalize_server;
 use std::collections::BTreeSet;
 
 /// Default of `limits.maxRemovals`.
@@ -15,7 +15,7 @@ const DEFAULT_TOP: usize = 20;
 
 /// Stops a run that would remove more than it may, and lists what would go.
 #[must_use]
-pub fn guard(rows: &[Row], gitops: &GitOps, options: &Options) -> Option<GuardStop> {
+pub fn check_removals(rows: &[PlanRow], gitops: &GitOps, options: &PlanOptions) -> Option<GuardStop> {
     let removals: Vec<(String, String)> = rows
         .iter()
         .flat_map(|row| &row.applications)
@@ -33,18 +33,24 @@ pub fn guard(rows: &[Row], gitops: &GitOps, options: &Options) -> Option<GuardSt
 /// Renames are not deletions: where an Application that goes and a new one share server and target
 /// namespace, the first run takes the cascade finalizer off, and the file goes once that is observed (or
 /// `--allow-removals` says so), so that the workload changes hands without being torn down.
-pub fn hand_over(rows: &mut [Row], gitops: &GitOps, world: &World, allowed: bool, argocd_namespace: &str) {
+pub fn hand_over_applications(
+    rows: &mut [PlanRow],
+    gitops: &GitOps,
+    world: &World,
+    allowed: bool,
+    argocd_namespace: &str,
+) {
     let destination = |path: &str| {
         let application = gitops.applications.get(path)?.application.as_ref().ok()?;
         let to = &application.spec.destination;
-        Some((normal_server(to.server.as_deref()?), to.namespace.clone()?))
+        Some((normalize_server(to.server.as_deref()?), to.namespace.clone()?))
     };
     let heirs: BTreeSet<(String, String)> = rows
         .iter()
         .flat_map(|row| &row.applications)
         .filter_map(|plan| match &plan.action {
             ApplicationAction::Pin(pin) if !gitops.applications.contains_key(&plan.path) => {
-                Some((normal_server(&pin.server), pin.target_namespace.to_string()))
+                Some((normalize_server(&pin.server), pin.target_namespace.to_string()))
             }
             ApplicationAction::Pin(_)
             | ApplicationAction::Hold { .. }
@@ -91,7 +97,7 @@ pub fn hand_over(rows: &mut [Row], gitops: &GitOps, world: &World, allowed: bool
 }
 
 /// Says of each Application that goes whether what it deployed goes, too: Argo CD does by the finalizer.
-pub fn tell_workloads(rows: &mut [Row], gitops: &GitOps) {
+pub fn tell_workloads(rows: &mut [PlanRow], gitops: &GitOps) {
     for plan in rows.iter_mut().flat_map(|row| &mut row.applications) {
         let ApplicationAction::Remove(why) = &mut plan.action else { continue };
         let Some(file) = gitops.applications.get(&plan.path) else { continue };

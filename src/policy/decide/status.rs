@@ -25,7 +25,7 @@ const MESSAGE: usize = 2_048;
 
 /// The new status.
 #[must_use]
-pub fn status(
+pub fn build_status(
     case: &Case,
     decision: &Decision,
     verdicts: &[Verdict],
@@ -36,35 +36,35 @@ pub fn status(
     let old = case.serving.as_ref().map(|s| s.status.clone()).unwrap_or_default();
     let mut new = old.clone();
     // Also what this run sees of the one that it replaces: nobody looks at that again.
-    let seen = seen(case, context);
+    let seen = judge_seen(case, context);
     if let Some(seen) = &seen {
-        new.history = history::observed(&new.history, seen);
+        new.history = history::record_observation(&new.history, seen);
     }
-    pinned(&mut new, case, decision, seen.as_ref(), facts, context);
-    let health = health(case, decision, seen);
-    target(&mut new, &old, case, decision, verdicts, context);
-    new.queued = queued(&old, case, decision, verdicts, context);
-    new.clusters = clusters(case, &old, applications);
-    new.deployed_vulnerabilities = vulnerabilities(case, &old, decision, facts, context);
-    let (verified, kept) = verified(case, &old, facts, context);
+    set_pinned(&mut new, case, decision, seen.as_ref(), facts, context);
+    let health = judge_health(case, decision, seen);
+    set_target(&mut new, &old, case, decision, verdicts, context);
+    new.queued = build_queued(&old, case, decision, verdicts, context);
+    new.clusters = build_clusters(case, &old, applications);
+    new.deployed_vulnerabilities = find_vulnerabilities(case, &old, decision, facts, context);
+    let (verified, kept) = judge_verified(case, &old, facts, context);
     new.verified = kept;
-    let assessed = case.candidate.as_ref().map(|_| approvals::assess(case, facts, context));
-    new.approval = approval(case, &old, assessed.as_ref());
+    let assessed = case.candidate.as_ref().map(|_| approvals::assess_votes(case, facts, context));
+    new.approval = build_approval(case, &old, assessed.as_ref());
     if matches!(decision, Decision::Promote(_))
         && let (Some(entry), Some(assessed)) = (new.history.first_mut(), &assessed)
     {
         entry.approval_record = assessed.seal.as_ref().map(|seal| seal.proof.blob);
     }
     let conditions = [
-        ready(case, decision, verdicts, &new, health.as_ref()),
-        approved(case, assessed.as_ref(), context),
+        judge_ready(case, decision, verdicts, &new, health.as_ref()),
+        judge_approved(case, assessed.as_ref(), context),
         verified,
     ];
     new.conditions = conditions
         .into_iter()
         .map(|mut condition| {
-            condition.message = cut(&condition.message);
-            let before = old.condition(&condition.kind);
+            condition.message = cut_text(&condition.message);
+            let before = old.find_condition(&condition.kind);
             let moved = before.is_none_or(|b| b.status != condition.status);
             condition.last_transition_time =
                 if moved { Some(context.now) } else { before.and_then(|b| b.last_transition_time) };
@@ -77,7 +77,7 @@ pub fn status(
     new
 }
 
-fn cut(text: &str) -> String {
+fn cut_text(text: &str) -> String {
     if text.chars().count() <= MESSAGE {
         return text.to_owned();
     }
@@ -86,7 +86,7 @@ fn cut(text: &str) -> String {
     short
 }
 
-fn pinned(
+fn set_pinned(
     new: &mut ServingStatus,
     case: &Case,
     decision: &Decision,
@@ -99,8 +99,9 @@ fn pinned(
     else {
         return;
     };
-    let base = upstream::proven_base(case, candidate, facts);
-    new.history = history::promoted(&new.history, candidate, base, &place.name, promotion, seen, context.now);
+    let base = upstream::find_proven_base(case, candidate, facts);
+    new.history =
+        history::record_promotion(&new.history, candidate, base, &place.name, promotion, seen, context.now);
     new.observed_preparation_name = Some(candidate.name.clone());
     new.deployed_digest = Some(candidate.artifact.digest);
     new.deployed = Some(Deployed {
@@ -113,7 +114,7 @@ fn pinned(
 
 /// Gates 1 to 3 make a candidate the target; it stops being that when another becomes it or they no longer
 /// pass. What is deployed is the target whatever a gate says later.
-fn target(
+fn set_target(
     new: &mut ServingStatus,
     old: &ServingStatus,
     case: &Case,
@@ -131,7 +132,7 @@ fn target(
         None => None,
         Some(name) if old.target_preparation_name.as_ref() == Some(name) => {
             // One that a clock ahead of the real one wrote would keep its votes from being sealed until then.
-            old.target_since.filter(|since| *since <= context.now.plus(SKEW)).or(Some(context.now))
+            old.target_since.filter(|since| *since <= context.now.add_span(SKEW)).or(Some(context.now))
         }
         Some(_) => Some(context.now),
     };
@@ -139,7 +140,7 @@ fn target(
 }
 
 /// Manual: what was asked for and is not deployed, with the gate it waits for.
-fn queued(
+fn build_queued(
     old: &ServingStatus,
     case: &Case,
     decision: &Decision,
@@ -150,25 +151,30 @@ fn queued(
         return None;
     }
     let asked = case.serving.as_ref()?.spec.preparation_name.clone()?;
-    let here = case.at_home() && case.deployed.as_ref().is_some_and(|d| d.preparation == asked);
+    let here = case.is_at_home() && case.deployed.as_ref().is_some_and(|d| d.preparation == asked);
     if here {
         return None;
     }
-    let (waits_for, message) = match Verdict::first_holding(verdicts) {
+    let (waits_for, message) = match Verdict::find_first_holding(verdicts) {
         Some(verdict) => (verdict.gate, verdict.message.clone()),
         None => (
             GateName::Ready,
-            case.errors.iter().map(crate::error::Failure::sentence).collect::<Vec<_>>().join("; "),
+            case.errors.iter().map(crate::error::Failure::format_sentence).collect::<Vec<_>>().join("; "),
         ),
     };
     let since = match &old.queued {
         Some(queued) if queued.preparation_name == asked => queued.since,
         _ => case.serving.as_ref().and_then(|s| s.spec.requested.as_ref()).map_or(context.now, |r| r.time),
     };
-    Some(Queued { preparation_name: asked, waits_for: waits_for.to_string(), message: cut(&message), since })
+    Some(Queued {
+        preparation_name: asked,
+        waits_for: waits_for.to_string(),
+        message: cut_text(&message),
+        since,
+    })
 }
 
-fn clusters(case: &Case, old: &ServingStatus, applications: &[ApplicationPlan]) -> Vec<ClusterStatus> {
+fn build_clusters(case: &Case, old: &ServingStatus, applications: &[ApplicationPlan]) -> Vec<ClusterStatus> {
     let mut all = Vec::new();
     for plan in applications {
         let before = old.clusters.iter().find(|c| c.name == plan.cluster);
@@ -184,8 +190,10 @@ fn clusters(case: &Case, old: &ServingStatus, applications: &[ApplicationPlan]) 
             continue;
         }
         let (server, reason, message) = match &plan.action {
-            ApplicationAction::Pin(pin) => (pin.server.clone(), PINNED.to_owned(), not_ready(case, plan)),
-            ApplicationAction::Hold { reason, message } => (server(false), reason.clone(), cut(message)),
+            ApplicationAction::Pin(pin) => {
+                (pin.server.clone(), PINNED.to_owned(), describe_not_ready(case, plan))
+            }
+            ApplicationAction::Hold { reason, message } => (server(false), reason.clone(), cut_text(message)),
             ApplicationAction::Detach(why) => (server(false), "HandingOver".into(), why.clone()),
             ApplicationAction::Remove(_) => continue,
         };
@@ -201,7 +209,7 @@ fn clusters(case: &Case, old: &ServingStatus, applications: &[ApplicationPlan]) 
     all
 }
 
-fn not_ready(case: &Case, plan: &ApplicationPlan) -> String {
+fn describe_not_ready(case: &Case, plan: &ApplicationPlan) -> String {
     let slot = case.slots.iter().find(|s| s.cluster.name == plan.cluster);
     match slot {
         Some(slot) if !slot.cluster.ready => "the Cluster is not Ready: listed, and not counted".into(),
@@ -209,7 +217,7 @@ fn not_ready(case: &Case, plan: &ApplicationPlan) -> String {
     }
 }
 
-fn condition(kind: &str, status: &str, reason: &str, message: String) -> Condition {
+fn make_condition(kind: &str, status: &str, reason: &str, message: String) -> Condition {
     Condition {
         kind: kind.into(),
         status: status.into(),
@@ -221,14 +229,14 @@ fn condition(kind: &str, status: &str, reason: &str, message: String) -> Conditi
 }
 
 /// What still holds the candidate, for Ready's message.
-fn waiting(case: &Case, verdicts: &[Verdict]) -> Option<String> {
+fn describe_waiting(case: &Case, verdicts: &[Verdict]) -> Option<String> {
     let candidate = case.candidate.as_ref()?;
-    let verdict = Verdict::first_holding(verdicts)?;
-    Some(serving::waiting(&candidate.name, verdict))
+    let verdict = Verdict::find_first_holding(verdicts)?;
+    Some(serving::format_wait(&candidate.name, verdict))
 }
 
 /// What the Applications say of what is deployed after this run.
-fn health(case: &Case, decision: &Decision, seen: Option<Health>) -> Option<Health> {
+fn judge_health(case: &Case, decision: &Decision, seen: Option<Health>) -> Option<Health> {
     match decision {
         Decision::Promote(_) => Some(match &case.seen {
             Some(_) => Health::Deploying { why: "it is pinned by this run".into() },
@@ -239,31 +247,31 @@ fn health(case: &Case, decision: &Decision, seen: Option<Health>) -> Option<Heal
 }
 
 /// How what was deployed before this run is.
-fn seen(case: &Case, context: &Context) -> Option<Health> {
+fn judge_seen(case: &Case, context: &Context) -> Option<Health> {
     let deployed = case.deployed.as_ref()?;
     let history = case.serving.as_ref().map_or(&[][..], |s| s.status.history.as_slice());
-    Some(observe::deployed(deployed, history, case.seen.as_deref(), context.now))
+    Some(observe::observe_deployed(deployed, history, case.seen.as_deref(), context.now))
 }
 
-fn ready(
+fn judge_ready(
     case: &Case,
     decision: &Decision,
     verdicts: &[Verdict],
     new: &ServingStatus,
     health: Option<&Health>,
 ) -> Condition {
-    let errors: Vec<String> = case.errors.iter().map(crate::error::Failure::sentence).collect();
+    let errors: Vec<String> = case.errors.iter().map(crate::error::Failure::format_sentence).collect();
     let Some(deployed) = &new.observed_preparation_name else {
         if !errors.is_empty() {
-            return condition(
+            return make_condition(
                 "Ready",
                 Ready::InvalidInput.status(),
                 Ready::InvalidInput.as_str(),
                 errors.join("; "),
             );
         }
-        let message = waiting(case, verdicts).unwrap_or_else(|| nothing_yet(case));
-        return condition("Ready", Ready::Pending.status(), Ready::Pending.as_str(), message);
+        let message = describe_waiting(case, verdicts).unwrap_or_else(|| describe_nothing_yet(case));
+        return make_condition("Ready", Ready::Pending.status(), Ready::Pending.as_str(), message);
     };
     let held: Vec<&str> =
         new.clusters.iter().filter(|c| c.reason == OPT_IN_REQUIRED).map(|c| c.message.as_str()).collect();
@@ -286,13 +294,13 @@ fn ready(
     };
     let mut message = vec![said];
     if !matches!(decision, Decision::Promote(_)) {
-        message.extend(waiting(case, verdicts));
+        message.extend(describe_waiting(case, verdicts));
         message.extend(errors);
     }
-    condition("Ready", reason.status(), reason.as_str(), message.join("; "))
+    make_condition("Ready", reason.status(), reason.as_str(), message.join("; "))
 }
 
-fn nothing_yet(case: &Case) -> String {
+fn describe_nothing_yet(case: &Case) -> String {
     match case.mode {
         Mode::Manual => "nothing was promoted yet".into(),
         Mode::Automatic => "there is no Ready Preparation yet".into(),
@@ -300,7 +308,7 @@ fn nothing_yet(case: &Case) -> String {
 }
 
 /// The newest scan of what is deployed after this run; one of another artifact does not stay.
-fn vulnerabilities(
+fn find_vulnerabilities(
     case: &Case,
     old: &ServingStatus,
     decision: &Decision,
@@ -316,7 +324,7 @@ fn vulnerabilities(
         (_, _, Some(deployed)) => (&deployed.artifact, before),
         (_, _, None) => return None,
     };
-    let found = rescan::newest(facts, artifact, context.now);
+    let found = rescan::find_newest_scan(facts, artifact, context.now);
     match (found, before) {
         (Some(found), Some(before)) if found.scanned_time < before.scanned_time => Some(before),
         (Some(found), _) => Some(found),
@@ -325,22 +333,22 @@ fn vulnerabilities(
 }
 
 /// Condition Approved: of the candidate if there is one, else of what is deployed.
-fn approved(case: &Case, assessed: Option<&Assessment>, context: &Context) -> Condition {
-    let subject = subject_name(case);
+fn judge_approved(case: &Case, assessed: Option<&Assessment>, context: &Context) -> Condition {
+    let subject = find_subject_name(case);
     let (reason, message) = match (assessed, &case.deployed) {
         (Some(assessed), _) => (assessed.reason, assessed.verdict.message.clone()),
-        (None, Some(_)) => approvals::of_deployed(case, context),
+        (None, Some(_)) => approvals::judge_deployed(case, context),
         (None, None) if case.needs_approvals() => {
             (Approved::AwaitingApprovals, "there is nothing to approve yet".into())
         }
         (None, None) => (Approved::ApprovalNotRequired, "no policy applies".into()),
     };
-    condition("Approved", reason.status(), reason.as_str(), with_subject(subject, message))
+    make_condition("Approved", reason.status(), reason.as_str(), add_subject(subject, message))
 }
 
 /// Votes and seal of the candidate; else what is remembered of what is deployed.
-fn approval(case: &Case, old: &ServingStatus, assessed: Option<&Assessment>) -> Option<ApprovalStatus> {
-    let fresh = assessed.and_then(|assessed| approvals::status(case, assessed));
+fn build_approval(case: &Case, old: &ServingStatus, assessed: Option<&Assessment>) -> Option<ApprovalStatus> {
+    let fresh = assessed.and_then(|assessed| approvals::build_status(case, assessed));
     fresh.or_else(|| {
         let deployed = case.deployed.as_ref().map(|d| &d.preparation);
         old.approval
@@ -349,11 +357,11 @@ fn approval(case: &Case, old: &ServingStatus, assessed: Option<&Assessment>) -> 
     })
 }
 
-fn subject_name(case: &Case) -> Option<&PreparationName> {
+fn find_subject_name(case: &Case) -> Option<&PreparationName> {
     case.candidate.as_ref().map(|c| &c.name).or(case.deployed.as_ref().map(|d| &d.preparation))
 }
 
-fn with_subject(subject: Option<&PreparationName>, message: String) -> String {
+fn add_subject(subject: Option<&PreparationName>, message: String) -> String {
     match subject {
         Some(name) if !message.is_empty() => format!("{name}: {message}"),
         Some(name) => name.to_string(),
@@ -362,7 +370,7 @@ fn with_subject(subject: Option<&PreparationName>, message: String) -> String {
 }
 
 /// Condition Verified, and the kept verdict: of the candidate if there is one, else of what is deployed.
-fn verified(
+fn judge_verified(
     case: &Case,
     old: &ServingStatus,
     facts: &Facts,
@@ -374,7 +382,7 @@ fn verified(
         .map(|c| (&c.name, &c.artifact))
         .or(case.deployed.as_ref().map(|d| (&d.preparation, &d.artifact)));
     let make = |reason: Verified, message: String, name: Option<&PreparationName>| {
-        condition("Verified", reason.status(), reason.as_str(), with_subject(name, message))
+        make_condition("Verified", reason.status(), reason.as_str(), add_subject(name, message))
     };
     let Some((name, artifact)) = subject else {
         return (
@@ -384,12 +392,12 @@ fn verified(
     };
     // The same words, whatever else of it was asked for: only the artifact is looked at again while a verdict is kept.
     if case.candidate.is_none()
-        && let Some(why) = gates::evidence::vanished(facts, artifact)
+        && let Some(why) = gates::evidence::describe_vanished(facts, artifact)
     {
         let kept = old.verified.clone().filter(|v| v.digest != artifact.digest);
         return (make(Verified::ArtifactNotFound, why, Some(name)), kept);
     }
-    if let Some(found) = gates::evidence::verify(facts, artifact, &case.order) {
+    if let Some(found) = gates::evidence::verify_artifact(facts, artifact, &case.order) {
         let kept = match (found.reason, context.trust) {
             (Verified::SignaturesVerified, Some(keys)) => {
                 let same = old.verified.as_ref().filter(|v| v.digest == artifact.digest && v.keys == keys);
@@ -406,7 +414,7 @@ fn verified(
         };
         return (make(found.reason, found.message, Some(name)), kept);
     }
-    if let Some((_, by)) = gates::evidence::kept(case, artifact, context.trust) {
+    if let Some((_, by)) = gates::evidence::find_kept_verdict(case, artifact, context.trust) {
         let message = format!("signature and provenance verified with {}", by.join(", "));
         return (make(Verified::SignaturesVerified, message, Some(name)), old.verified.clone());
     }

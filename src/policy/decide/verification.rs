@@ -17,7 +17,7 @@ use std::collections::BTreeSet;
 
 /// What is asked about one artifact.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Question {
+pub struct ArtifactQuestion {
     /// Which.
     pub artifact: Artifact,
     /// For which Order.
@@ -46,13 +46,13 @@ pub struct KeptRecord {
     pub found: Result<Proof, String>,
 }
 
-impl Question {
+impl ArtifactQuestion {
     /// What there is to ask, by the Order as it was read. `named`: the Preparation, where a person named it.
     ///
     /// # Errors
     /// The named Preparation is of another digest, several have this one and the votes on each may differ, or
     /// the policies contradict each other.
-    pub fn of(
+    pub fn from_case(
         case: Option<&Case>,
         kitchen: &KitchenSpec,
         artifact: &Artifact,
@@ -62,18 +62,18 @@ impl Question {
         let read = case.filter(|case| case.origin.is_some() && case.place.is_some());
         let preparation = match (named, read) {
             (Some(name), _) => Some(name.clone()),
-            (None, Some(case)) => the_one(case, artifact)?,
+            (None, Some(case)) => find_preparation(case, artifact)?,
             (None, None) => None,
         };
         let loaded = preparation.as_ref().and_then(|name| case?.preparations.get(name)).map(|l| &*l.object);
         if let Some(loaded) = loaded.filter(|p| p.spec.artifact.digest != artifact.digest) {
             let cause =
                 format!("its artifact is {}, and {} is asked about", loaded.spec.artifact.digest, artifact);
-            return Err(Failure::new(crate::error::Kind::SaysNo, "other-digest", cause)
-                .of(format!("Preparation {}/{}", order.namespace, loaded.metadata.name)));
+            return Err(Failure::new(crate::error::FailureKind::SaysNo, "other-digest", cause)
+                .with_object(format!("Preparation {}/{}", order.namespace, loaded.metadata.name)));
         }
         let demanded = match read {
-            Some(case) => Some(demanded(case, loaded)?),
+            Some(case) => Some(collect_demanded(case, loaded)?),
             None => None,
         };
         let remembered = case.and_then(|c| c.serving.as_ref()).and_then(|s| s.status.approval.as_ref());
@@ -91,20 +91,20 @@ impl Question {
                 uid: loaded.and_then(|p| p.metadata.uid.clone()),
             }),
             demanded,
-            not_admitted: ready::not_admitted(artifact, base, place, kitchen),
+            not_admitted: ready::collect_admission_faults(artifact, base, place, kitchen),
         })
     }
 
     /// What has to be read.
     #[must_use]
-    pub fn claims(&self) -> BTreeSet<Claim> {
+    pub fn collect_claims(&self) -> BTreeSet<Claim> {
         let mut all = BTreeSet::from([
             Claim::Artifact,
             Claim::Signature,
             Claim::Provenance(self.order.clone()),
             Claim::Records,
         ]);
-        all.extend(self.wanted_seal().cloned().map(Claim::Approvals));
+        all.extend(self.find_wanted_seal().cloned().map(Claim::Approvals));
         for DemandedCheck { check, .. } in self.demanded.iter().flat_map(|d| &d.checks) {
             all.extend(check.attestation.as_ref().map(|a| Claim::Attestation(a.predicate_type.clone())));
             all.extend(check.vulnerabilities.as_ref().map(|_| Claim::Scans));
@@ -114,12 +114,12 @@ impl Question {
 
     /// Every claim's answer, in a stable order.
     #[must_use]
-    pub fn judge(&self, facts: &Facts, kept: &[KeptRecord], now: Time) -> Vec<ClaimReport> {
-        judged::judge(self, facts, kept, now)
+    pub fn judge_claims(&self, facts: &Facts, kept: &[KeptRecord], now: Time) -> Vec<ClaimReport> {
+        judged::judge_claims(self, facts, kept, now)
     }
 
     /// The seal that is looked for: where a policy applies, or where somebody asked.
-    fn wanted_seal(&self) -> Option<&SealOf> {
+    fn find_wanted_seal(&self) -> Option<&SealOf> {
         self.seal_of.as_ref().filter(|_| self.asks_for_seal || self.policy().is_some())
     }
 
@@ -130,7 +130,7 @@ impl Question {
 }
 
 /// The Order's Preparation of this digest; where there is none any more, the one that its history names.
-fn the_one(case: &Case, artifact: &Artifact) -> Result<Option<PreparationName>, Failure> {
+fn find_preparation(case: &Case, artifact: &Artifact) -> Result<Option<PreparationName>, Failure> {
     let all = case.preparations.iter();
     let of_digest = all.filter(|(_, loaded)| loaded.object.spec.artifact.digest == artifact.digest);
     let mut names: BTreeSet<&PreparationName> = of_digest.map(|(name, _)| name).collect();
@@ -142,18 +142,18 @@ fn the_one(case: &Case, artifact: &Artifact) -> Result<Option<PreparationName>, 
     let mut names = names.into_iter();
     match (names.next(), names.next()) {
         (Some(_), Some(_)) => Err(Failure::new(
-            crate::error::Kind::Usage,
+            crate::error::FailureKind::Usage,
             "several-preparations",
             format!("{list} have this digest, and each has its own votes"),
         )
-        .of(case.what())
-        .hint("say which one: --preparation NAME")),
+        .with_object(case.format_order())
+        .with_hint("say which one: --preparation NAME")),
         (only, _) => Ok(only.cloned()),
     }
 }
 
-fn demanded(case: &Case, preparation: Option<&Preparation>) -> Result<Demanded, Failure> {
-    let approvals = policy::strictest(
+fn collect_demanded(case: &Case, preparation: Option<&Preparation>) -> Result<Demanded, Failure> {
+    let approvals = policy::find_strictest(
         case.demands.order_approvals.as_ref(),
         case.demands.environment_approvals.as_ref(),
         preparation.and_then(|p| p.spec.approval_policy.as_ref()),
@@ -161,7 +161,8 @@ fn demanded(case: &Case, preparation: Option<&Preparation>) -> Result<Demanded, 
     let checks = case.demands.checks.iter();
     Ok(Demanded {
         environment: case.place.as_ref().map(|p| p.name.clone()),
-        approvals: approvals.map_err(|why| Failure::input("policy", why).of(case.what()))?,
+        approvals: approvals
+            .map_err(|why| Failure::new_input("policy", why).with_object(case.format_order()))?,
         checks: checks
             .map(|(of, check)| DemandedCheck { of: (*of).to_owned(), check: check.clone() })
             .collect(),

@@ -4,12 +4,12 @@
 //! What only the run itself could see (how healthy an upstream was at that moment, whose an Application in a
 //! cluster was) is taken at the record's word; everything else has to hold again.
 
-use super::policy::no_weaker;
+use super::policy::is_as_strict;
 use super::proof::{self, Proven};
-use super::soak::{Soak, soak};
+use super::soak::{Soak, judge_soak};
 use super::{Context, attestation, checks, vulnerabilities};
 use crate::model::approval::Ballot;
-use crate::model::calendar::{Calendar, Open};
+use crate::model::calendar::{Calendar, CalendarState};
 use crate::model::environment::Freeze;
 use crate::model::evidence::{
     ArtifactFacts, Claim, Evidence, Facts, Looked, Proof, ScanProof, SealOf, SealProof, Unread,
@@ -18,7 +18,7 @@ use crate::model::id::{Artifact, Digest, EnvironmentName, OrderRef, PreparationN
 use crate::model::order::{ApprovalPolicy, Check, Window};
 use crate::model::serving::HistoryEntry;
 use crate::model::time::{SKEW, Span, Time};
-use crate::model::verdict::{EvidenceRef, GateName, Outcome};
+use crate::model::verdict::{EvidenceRef, GateName, GateOutcome};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -40,12 +40,12 @@ pub struct Past {
     /// When.
     pub at: Time,
     /// What each gate said, in the record's order.
-    pub gates: Vec<Said>,
+    pub gates: Vec<RecordedGate>,
 }
 
 /// What one gate said.
 #[derive(Debug, Clone)]
-pub struct Said {
+pub struct RecordedGate {
     /// Its name.
     pub name: String,
     /// `Passed`, or something that promotes nothing.
@@ -81,19 +81,19 @@ use Doubt::Not;
 type Confirmed = Result<(), Doubt>;
 
 impl Past {
-    fn said(&self, gate: GateName) -> Option<&Said> {
+    fn find_gate(&self, gate: GateName) -> Option<&RecordedGate> {
         self.gates.iter().find(|said| said.name == gate.as_str())
     }
 
     /// What has to be asked of the registry to judge it again.
     #[must_use]
-    pub fn claims(&self) -> BTreeSet<Claim> {
+    pub fn collect_claims(&self) -> BTreeSet<Claim> {
         let mut all =
             BTreeSet::from([Claim::Artifact, Claim::Signature, Claim::Provenance(self.order.clone())]);
-        if self.said(GateName::Approvals).is_some_and(|said| !said.parameters.is_null()) {
-            all.insert(Claim::Approvals(self.seal_of()));
+        if self.find_gate(GateName::Approvals).is_some_and(|said| !said.parameters.is_null()) {
+            all.insert(Claim::Approvals(self.build_seal_of()));
         }
-        let checks = self.said(GateName::Checks).map(wanted_checks);
+        let checks = self.find_gate(GateName::Checks).map(parse_checks);
         for check in checks.into_iter().flatten().flatten() {
             all.extend(check.attestation.map(|a| Claim::Attestation(a.predicate_type)));
             all.extend(check.vulnerabilities.map(|_| Claim::Scans));
@@ -103,30 +103,30 @@ impl Past {
 
     /// The pieces of evidence that it rested on: others may have come since.
     #[must_use]
-    pub fn pieces(&self) -> BTreeSet<Digest> {
+    pub fn collect_pieces(&self) -> BTreeSet<Digest> {
         self.gates.iter().flat_map(|said| &said.evidence).filter_map(|e| e.digest).collect()
     }
 
     /// Whose seal it was promoted under.
     #[must_use]
-    pub fn seal_of(&self) -> SealOf {
+    pub fn build_seal_of(&self) -> SealOf {
         SealOf { order: self.order.clone(), preparation: self.preparation.clone(), uid: None }
     }
 
     /// The upstream stages whose histories are needed.
     #[must_use]
-    pub fn stages(&self) -> Vec<OrderRef> {
-        let stages = self.said(GateName::Upstream).map(wanted_stages);
+    pub fn collect_stages(&self) -> Vec<OrderRef> {
+        let stages = self.find_gate(GateName::Upstream).map(parse_stages);
         stages.into_iter().flatten().flatten().map(|stage| stage.order).collect()
     }
 
     /// Every gate again, with what git held then and what the registry holds now (`None`: it was not asked).
     #[must_use]
-    pub fn judge(&self, then: &Then, now: Option<&ArtifactFacts>) -> Vec<(GateName, Doubt)> {
+    pub fn judge_again(&self, then: &Then, now: Option<&ArtifactFacts>) -> Vec<(GateName, Doubt)> {
         let named: Vec<&str> = self.gates.iter().map(|said| said.name.as_str()).collect();
         let mut doubts = Vec::new();
         for gate in GateName::ALL {
-            let doubt = match self.said(gate) {
+            let doubt = match self.find_gate(gate) {
                 None => Some(Not("the record says nothing of this gate".into())),
                 Some(_) if named.iter().filter(|n| **n == gate.as_str()).count() > 1 => {
                     Some(Not("the record speaks of this gate twice".into()))
@@ -134,28 +134,35 @@ impl Past {
                 Some(said) if said.verdict != "Passed" => {
                     Some(Not(format!("the record says {}, and nothing but Passed promotes", said.verdict)))
                 }
-                Some(said) => self.gate(gate, said, then, now).err(),
+                Some(said) => self.confirm_gate(gate, said, then, now).err(),
             };
             doubts.extend(doubt.map(|doubt| (gate, doubt)));
         }
         doubts
     }
 
-    fn gate(&self, gate: GateName, said: &Said, then: &Then, now: Option<&ArtifactFacts>) -> Confirmed {
+    fn confirm_gate(
+        &self,
+        gate: GateName,
+        said: &RecordedGate,
+        then: &Then,
+        now: Option<&ArtifactFacts>,
+    ) -> Confirmed {
         match gate {
-            GateName::Ready => self.ready(said),
-            GateName::Upstream => self.upstream(said, then, now),
-            GateName::Checks => self.checks(said, now),
-            GateName::Approvals => self.approvals(said, then, now),
-            GateName::Evidence => self.evidence(said, now),
-            GateName::Window => self.window(said, then),
+            GateName::Ready => self.confirm_ready(said),
+            GateName::Upstream => self.confirm_upstream(said, then, now),
+            GateName::Checks => self.confirm_checks(said, now),
+            GateName::Approvals => self.confirm_approvals(said, then, now),
+            GateName::Evidence => self.confirm_evidence(said, now),
+            GateName::Window => self.confirm_window(said, then),
             GateName::OptIn => Ok(()),
         }
     }
 
-    fn ready(&self, said: &Said) -> Confirmed {
-        let names = of_kind(said, "artifact")
-            .any(|e| e.digest == Some(self.artifact.digest) && e.uri == self.artifact.repository.url());
+    fn confirm_ready(&self, said: &RecordedGate) -> Confirmed {
+        let names = find_pieces(said, "artifact").any(|e| {
+            e.digest == Some(self.artifact.digest) && e.uri == self.artifact.repository.format_url()
+        });
         if !names {
             return Err(Not(format!("its evidence is not the artifact {}", self.artifact)));
         }
@@ -166,20 +173,20 @@ impl Past {
         Ok(())
     }
 
-    fn history<'t>(&self, then: &'t Then, order: &OrderRef) -> &'t [HistoryEntry] {
+    fn find_history<'t>(&self, then: &'t Then, order: &OrderRef) -> &'t [HistoryEntry] {
         then.histories.iter().find(|(of, _)| of == order).map_or(&[], |(_, history)| history.as_slice())
     }
 
-    fn context(&self) -> Context {
+    fn make_context(&self) -> Context {
         Context::new(self.at, None)
     }
 
     /// Every entry of a history that records prove; and why others are not proven.
-    fn proven(&self, then: &Then, order: &OrderRef) -> (Vec<Proven>, Vec<String>) {
-        let (history, context) = (self.history(then, order), self.context());
+    fn prove_history(&self, then: &Then, order: &OrderRef) -> (Vec<Proven>, Vec<String>) {
+        let (history, context) = (self.find_history(then, order), self.make_context());
         let mut all = (Vec::new(), Vec::new());
         for at in 0..history.len() {
-            match proof::entry(order, history, at, None, &then.records, &context) {
+            match proof::prove_entry(order, history, at, None, &then.records, &context) {
                 Ok(proven) => all.0.push(proven),
                 Err(why) if history[at].digest == self.artifact.digest => all.1.push(why),
                 Err(_) => {}
@@ -189,42 +196,42 @@ impl Past {
     }
 
     /// Whether a proven entry of the Order's own history is of this artifact, here, and of an earlier promotion.
-    fn ran(&self, proven: &Proven) -> bool {
+    fn has_run(&self, proven: &Proven) -> bool {
         proven.digest == self.artifact.digest
             && proven.environment.as_ref() == Some(&self.environment)
             && proven.run.promoted < self.at
     }
 
-    fn upstream(&self, said: &Said, then: &Then, now: Option<&ArtifactFacts>) -> Confirmed {
-        let stages = wanted_stages(said).map_err(Not)?;
+    fn confirm_upstream(&self, said: &RecordedGate, then: &Then, now: Option<&ArtifactFacts>) -> Confirmed {
+        let stages = parse_stages(said).map_err(Not)?;
         if stages.is_empty() {
             return Ok(());
         }
         // It ran here before: then no stage was asked.
-        if of_kind(said, "upstream").next().is_none() {
-            let before = of_kind(said, "record").any(|e| e.name == self.order.to_string());
-            let (proven, _) = self.proven(then, &self.order);
-            return if before && proven.iter().any(|p| self.ran(p)) {
+        if find_pieces(said, "upstream").next().is_none() {
+            let before = find_pieces(said, "record").any(|e| e.name == self.order.to_string());
+            let (proven, _) = self.prove_history(then, &self.order);
+            return if before && proven.iter().any(|p| self.has_run(p)) {
                 Ok(())
             } else {
                 Err(Not("no record proves that it ran here before, nor any that it ran upstream".into()))
             };
         }
         for stage in stages {
-            self.stage(&stage, then, now)?;
+            self.confirm_stage(&stage, then, now)?;
         }
         Ok(())
     }
 
-    fn stage(&self, stage: &Stage, then: &Then, now: Option<&ArtifactFacts>) -> Confirmed {
-        let (proven, unproven) = self.proven(then, &stage.order);
+    fn confirm_stage(&self, stage: &RecordedStage, then: &Then, now: Option<&ArtifactFacts>) -> Confirmed {
+        let (proven, unproven) = self.prove_history(then, &stage.order);
         let by_base = |p: &Proven| self.base_digest.is_some() && p.base_digest == self.base_digest;
         let same = |p: &&Proven| p.digest == self.artifact.digest || by_base(p);
         let runs: Vec<&Proven> = proven.iter().filter(same).collect();
         let spans: Vec<_> = runs.iter().map(|p| p.run).collect();
         let order = &stage.order;
         // That it was healthy as of the promotion is what the run saw.
-        match soak(&spans, stage.soak, Some(self.at), self.at) {
+        match judge_soak(&spans, stage.soak, Some(self.at), self.at) {
             Soak::Passed { .. } => {}
             Soak::Until(time) | Soak::Unseen(time) => {
                 return Err(Not(format!(
@@ -262,22 +269,23 @@ impl Past {
         }
     }
 
-    fn checks(&self, said: &Said, now: Option<&ArtifactFacts>) -> Confirmed {
-        let wanted = wanted_checks(said).map_err(Not)?;
+    fn confirm_checks(&self, said: &RecordedGate, now: Option<&ArtifactFacts>) -> Confirmed {
+        let wanted = parse_checks(said).map_err(Not)?;
         let Some(facts) = now else { return Ok(()) };
         for check in wanted {
             let answer = if let Some(attestation) = &check.attestation {
                 let known = facts.attestations.get(&attestation.predicate_type);
-                let known = known.map(|known| only(known, |p: &Proof| p.digest, said, "attestation"));
-                attestation::judge(attestation, known.as_ref(), self.at)
+                let known = known.map(|known| keep_named(known, |p: &Proof| p.digest, said, "attestation"));
+                attestation::judge_statements(attestation, known.as_ref(), self.at)
             } else if let Some(limits) = &check.vulnerabilities {
                 let known = facts.scans.as_ref();
-                let known = known.map(|known| only(known, |s: &ScanProof| s.proof.digest, said, "scan"));
-                vulnerabilities::judge(limits, known.as_ref(), self.at)
+                let known =
+                    known.map(|known| keep_named(known, |s: &ScanProof| s.proof.digest, said, "scan"));
+                vulnerabilities::judge_scans(limits, known.as_ref(), self.at)
             } else {
-                checks::Answer::failed("it asks for nothing".into())
+                checks::CheckAnswer::make_failed("it asks for nothing".into())
             };
-            if answer.outcome != Outcome::Passed {
+            if answer.outcome != GateOutcome::Passed {
                 let text = format!("{}: {}", check.name, answer.message);
                 return Err(if answer.unread { Doubt::Unread(text) } else { Not(text) });
             }
@@ -285,49 +293,49 @@ impl Past {
         Ok(())
     }
 
-    fn approvals(&self, said: &Said, then: &Then, now: Option<&ArtifactFacts>) -> Confirmed {
+    fn confirm_approvals(&self, said: &RecordedGate, then: &Then, now: Option<&ArtifactFacts>) -> Confirmed {
         if said.parameters.is_null() {
             return Ok(());
         }
-        let policy: ApprovalPolicy = part(&said.parameters, "policy").map_err(Not)?;
-        let Some(named) = of_kind(said, "approval").find_map(|e| e.digest) else {
+        let policy: ApprovalPolicy = parse_part(&said.parameters, "policy").map_err(Not)?;
+        let Some(named) = find_pieces(said, "approval").find_map(|e| e.digest) else {
             return Err(Not("a policy applied, and it names no seal".into()));
         };
         match &then.seal {
             Some(Ok(seal)) => {
-                self.sealed(seal, &policy).map_err(|why| Not(format!("the seal in git: {why}")))?
+                self.check_seal(seal, &policy).map_err(|why| Not(format!("the seal in git: {why}")))?
             }
             Some(Err(why)) => return Err(Not(format!("the seal in git: {why}"))),
             None => return Err(Not("its history entry names no seal".into())),
         }
         let Some(facts) = now else { return Ok(()) };
-        match facts.approvals.get(&self.seal_of()) {
-            Some(Evidence::Proven(seal)) if seal.proof.digest == named => {
-                self.sealed(seal, &policy).map_err(|why| Not(format!("the seal {}: {why}", named.short())))
-            }
+        match facts.approvals.get(&self.build_seal_of()) {
+            Some(Evidence::Proven(seal)) if seal.proof.digest == named => self
+                .check_seal(seal, &policy)
+                .map_err(|why| Not(format!("the seal {}: {why}", named.format_short()))),
             Some(Evidence::Proven(seal)) => {
                 Err(Not(format!("the registry holds the seal {}, not {named}", seal.proof.digest)))
             }
-            Some(Evidence::Missing(l) | Evidence::Invalid(l)) => Err(gone("the seal", Some(named), l)),
-            Some(Evidence::Unread(unread)) => Err(unread_of(unread)),
+            Some(Evidence::Missing(l) | Evidence::Invalid(l)) => Err(make_gone("the seal", Some(named), l)),
+            Some(Evidence::Unread(unread)) => Err(make_unread(unread)),
             None => Err(Doubt::Unread("the seal was not read".into())),
         }
     }
 
     /// Whether a seal carries this promotion: enough distinct votes, under that policy, in time.
-    fn sealed(&self, seal: &SealProof, policy: &ApprovalPolicy) -> Result<(), String> {
+    fn check_seal(&self, seal: &SealProof, policy: &ApprovalPolicy) -> Result<(), String> {
         if seal.result != "Approved" {
             return Err(format!("its result is {:?}", seal.result));
         }
-        if !no_weaker(&seal.policy, policy) {
+        if !is_as_strict(&seal.policy, policy) {
             return Err("it was made under a weaker policy than the record's".into());
         }
-        if seal.sealed_time > self.at.plus(SKEW) {
+        if seal.sealed_time > self.at.add_span(SKEW) {
             return Err(format!("it was sealed at {}, after the promotion at {}", seal.sealed_time, self.at));
         }
         let predicate = seal.proof.statement.as_ref().map(|s| &s.predicate);
-        let votes: Vec<Vote> = match predicate {
-            Some(predicate) => part(predicate, "submissions")?,
+        let votes: Vec<RecordedVote> = match predicate {
+            Some(predicate) => parse_part(predicate, "submissions")?,
             None => return Err("it holds no statement".into()),
         };
         let counted = || votes.iter().filter(|vote| vote.counted);
@@ -343,84 +351,85 @@ impl Past {
         Ok(())
     }
 
-    fn evidence(&self, said: &Said, now: Option<&ArtifactFacts>) -> Confirmed {
+    fn confirm_evidence(&self, said: &RecordedGate, now: Option<&ArtifactFacts>) -> Confirmed {
         for kind in ["artifact", "signature", "provenance"] {
-            if of_kind(said, kind).next().is_none() {
+            if find_pieces(said, kind).next().is_none() {
                 return Err(Not(format!("the record names no {kind}")));
             }
         }
         let Some(facts) = now else { return Ok(()) };
-        let named = |kind: &str| of_kind(said, kind).find_map(|e| e.digest);
-        held(facts.artifact.as_ref(), "the artifact", Some(self.artifact.digest))?;
-        held(facts.signature.as_ref(), "the signature", named("signature"))?;
-        held(facts.provenance.get(&self.order), "the provenance", named("provenance"))
+        let named = |kind: &str| find_pieces(said, kind).find_map(|e| e.digest);
+        confirm_held(facts.artifact.as_ref(), "the artifact", Some(self.artifact.digest))?;
+        confirm_held(facts.signature.as_ref(), "the signature", named("signature"))?;
+        confirm_held(facts.provenance.get(&self.order), "the provenance", named("provenance"))
     }
 
-    fn window(&self, said: &Said, then: &Then) -> Confirmed {
+    fn confirm_window(&self, said: &RecordedGate, then: &Then) -> Confirmed {
         if said.parameters.is_null() {
             return Ok(());
         }
-        let windows: Vec<Window> = part(&said.parameters, "windows").map_err(Not)?;
-        let freezes: Vec<Freeze> = part(&said.parameters, "freezes").map_err(Not)?;
+        let windows: Vec<Window> = parse_part(&said.parameters, "windows").map_err(Not)?;
+        let freezes: Vec<Freeze> = parse_part(&said.parameters, "freezes").map_err(Not)?;
         let calendar = Calendar::new(&windows, &freezes)
             .map_err(|wrong| Not(wrong.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")))?;
-        let why = match calendar.open_at(self.at) {
-            Open::Yes(_) => return Ok(()),
-            Open::No { why, .. } => why,
+        let why = match calendar.judge_open_at(self.at) {
+            CalendarState::Yes(_) => return Ok(()),
+            CalendarState::No { why, .. } => why,
         };
-        let (proven, _) = self.proven(then, &self.order);
-        let healthy_here =
-            proven.iter().any(|p| self.ran(p) && p.run.first_healthy.is_some_and(|since| since <= self.at));
+        let (proven, _) = self.prove_history(then, &self.order);
+        let healthy_here = proven
+            .iter()
+            .any(|p| self.has_run(p) && p.run.first_healthy.is_some_and(|since| since <= self.at));
         if healthy_here { Ok(()) } else { Err(Not(format!("at {} it was closed: {why}", self.at))) }
     }
 }
 
 /// One stage as the gate's parameters have it.
 #[derive(Debug, Deserialize)]
-struct Stage {
+struct RecordedStage {
     order: OrderRef,
     soak: Span,
 }
 
 #[derive(Debug, Deserialize)]
-struct Vote {
-    approver: Voter,
+struct RecordedVote {
+    approver: RecordedVoter,
     decision: Ballot,
     counted: bool,
 }
 
 #[derive(Debug, Deserialize)]
-struct Voter {
+struct RecordedVoter {
     issuer: String,
     subject: String,
 }
 
-fn part<T: DeserializeOwned>(parameters: &Value, name: &str) -> Result<T, String> {
+fn parse_part<T: DeserializeOwned>(parameters: &Value, name: &str) -> Result<T, String> {
     let value = parameters.get(name).cloned().unwrap_or_default();
     serde_json::from_value(value).map_err(|e| format!("its {name} cannot be read: {e}"))
 }
 
-fn wanted_stages(said: &Said) -> Result<Vec<Stage>, String> {
-    if said.parameters.is_null() { Ok(Vec::new()) } else { part(&said.parameters, "upstream") }
+fn parse_stages(said: &RecordedGate) -> Result<Vec<RecordedStage>, String> {
+    if said.parameters.is_null() { Ok(Vec::new()) } else { parse_part(&said.parameters, "upstream") }
 }
 
-fn wanted_checks(said: &Said) -> Result<Vec<Check>, String> {
-    if said.parameters.is_null() { Ok(Vec::new()) } else { part(&said.parameters, "checks") }
+fn parse_checks(said: &RecordedGate) -> Result<Vec<Check>, String> {
+    if said.parameters.is_null() { Ok(Vec::new()) } else { parse_part(&said.parameters, "checks") }
 }
 
-fn of_kind<'s>(said: &'s Said, kind: &'s str) -> impl Iterator<Item = &'s EvidenceRef> {
+fn find_pieces<'s>(said: &'s RecordedGate, kind: &'s str) -> impl Iterator<Item = &'s EvidenceRef> {
     said.evidence.iter().filter(move |e| e.kind == kind)
 }
 
 /// Only the pieces that the gate rested on; nothing of them is something that is gone.
-fn only<P: Clone>(
+fn keep_named<P: Clone>(
     known: &Evidence<Vec<P>>,
     digest: impl Fn(&P) -> Digest,
-    said: &Said,
+    said: &RecordedGate,
     kind: &str,
 ) -> Evidence<Vec<P>> {
     let Evidence::Proven(all) = known else { return known.clone() };
-    let named: BTreeSet<Digest> = of_kind(said, kind).filter_map(|e| e.digest).collect();
+    let named: BTreeSet<Digest> = find_pieces(said, kind).filter_map(|e| e.digest).collect();
     let kept: Vec<P> = all.iter().filter(|p| named.contains(&digest(p))).cloned().collect();
     if kept.is_empty() {
         let why = format!("no {kind} that the record names is in the registry any more");
@@ -430,20 +439,20 @@ fn only<P: Clone>(
 }
 
 /// Whether what a record names is still there and still proves its claim.
-fn held<P>(known: Option<&Evidence<P>>, what: &str, named: Option<Digest>) -> Confirmed {
+fn confirm_held<P>(known: Option<&Evidence<P>>, what: &str, named: Option<Digest>) -> Confirmed {
     match known {
         Some(Evidence::Proven(_)) => Ok(()),
-        Some(Evidence::Missing(looked) | Evidence::Invalid(looked)) => Err(gone(what, named, looked)),
-        Some(Evidence::Unread(unread)) => Err(unread_of(unread)),
+        Some(Evidence::Missing(looked) | Evidence::Invalid(looked)) => Err(make_gone(what, named, looked)),
+        Some(Evidence::Unread(unread)) => Err(make_unread(unread)),
         None => Err(Doubt::Unread(format!("{what} was not read"))),
     }
 }
 
-fn gone(what: &str, named: Option<Digest>, looked: &Looked) -> Doubt {
-    let named = named.map(|digest| format!(" {}", digest.short())).unwrap_or_default();
+fn make_gone(what: &str, named: Option<Digest>, looked: &Looked) -> Doubt {
+    let named = named.map(|digest| format!(" {}", digest.format_short())).unwrap_or_default();
     Not(format!("{what}{named} is not in the registry any more, or does not verify: {}", looked.why))
 }
 
-fn unread_of(unread: &Unread) -> Doubt {
-    Doubt::Unread(format!("{}: {}", unread.reason, super::evidence::unread_text(unread)))
+fn make_unread(unread: &Unread) -> Doubt {
+    Doubt::Unread(format!("{}: {}", unread.reason, super::evidence::describe_unread(unread)))
 }

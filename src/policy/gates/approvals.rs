@@ -5,10 +5,10 @@
 //! policy weaker than today's is void and the votes count again; a Reject after the seal voids it, too, and is
 //! sealed in its turn.
 
-use super::evidence::unread_text;
-use super::policy::{no_weaker, strictest};
-use super::votes::{self, Paper, Question, Tally};
-use super::{Context, facts_of};
+use super::evidence::describe_unread;
+use super::policy::{find_strictest, is_as_strict};
+use super::votes::{self, Paper, Tally, VoteQuestion};
+use super::{Context, find_facts};
 use crate::model::evidence::{Claim, Evidence, Facts, SealOf, SealProof};
 use crate::model::id::Artifact;
 use crate::model::kitchen::ApprovalTrust;
@@ -33,16 +33,16 @@ const APPROVED: &str = "Approved";
 
 /// The seal of this candidate, where a policy applies.
 #[must_use]
-pub fn ask(case: &Case) -> Vec<(Artifact, Claim)> {
-    match (&case.candidate, policy(case)) {
+pub fn collect_claims(case: &Case) -> Vec<(Artifact, Claim)> {
+    match (&case.candidate, resolve_policy(case)) {
         (Some(candidate), Ok(Some(_))) => {
-            vec![(candidate.artifact.clone(), Claim::Approvals(seal_of(case, candidate)))]
+            vec![(candidate.artifact.clone(), Claim::Approvals(build_seal_of(case, candidate)))]
         }
         (Some(_) | None, _) => Vec::new(),
     }
 }
 
-fn seal_of(case: &Case, candidate: &Candidate) -> SealOf {
+fn build_seal_of(case: &Case, candidate: &Candidate) -> SealOf {
     SealOf { order: case.order.clone(), preparation: candidate.name.clone(), uid: candidate.uid.clone() }
 }
 
@@ -50,9 +50,9 @@ fn seal_of(case: &Case, candidate: &Candidate) -> SealOf {
 ///
 /// # Errors
 /// No group may approve, or a policy is outside its bounds.
-pub fn policy(case: &Case) -> Result<Option<ApprovalPolicy>, String> {
+pub fn resolve_policy(case: &Case) -> Result<Option<ApprovalPolicy>, String> {
     let preparation = case.candidate.as_ref().and_then(|c| case.preparations.get(&c.name));
-    strictest(
+    find_strictest(
         case.demands.order_approvals.as_ref(),
         case.demands.environment_approvals.as_ref(),
         preparation.and_then(|p| p.object.spec.approval_policy.as_ref()),
@@ -61,14 +61,14 @@ pub fn policy(case: &Case) -> Result<Option<ApprovalPolicy>, String> {
 
 /// Whether it cannot pass whatever the registry says: too few votes, and no seal was ever made.
 #[must_use]
-pub fn hopeless(case: &Case, context: &Context) -> bool {
-    let assessed = assess(case, &Facts::default(), context);
+pub fn cannot_pass(case: &Case, context: &Context) -> bool {
+    let assessed = assess_votes(case, &Facts::default(), context);
     match assessed.policy {
         None => assessed.reason != Approved::ApprovalNotRequired,
         Some(_) => {
             is_refused(context)
                 || !assessed.tally.vetoes.is_empty()
-                || (!assessed.tally.met && remembered_seal(case).is_none())
+                || (!assessed.tally.met && find_remembered_seal(case).is_none())
         }
     }
 }
@@ -97,13 +97,13 @@ pub struct Assessment {
 
 /// The gate's answer.
 #[must_use]
-pub fn judge(case: &Case, facts: &Facts, context: &Context) -> Verdict {
-    assess(case, facts, context).verdict
+pub fn judge_approvals(case: &Case, facts: &Facts, context: &Context) -> Verdict {
+    assess_votes(case, facts, context).verdict
 }
 
 /// Judges votes and seal of the candidate.
 #[must_use]
-pub fn assess(case: &Case, facts: &Facts, context: &Context) -> Assessment {
+pub fn assess_votes(case: &Case, facts: &Facts, context: &Context) -> Assessment {
     let simple = |reason, verdict| Assessment {
         policy: None,
         tally: Tally::default(),
@@ -113,45 +113,47 @@ pub fn assess(case: &Case, facts: &Facts, context: &Context) -> Assessment {
         due: None,
     };
     let Some(candidate) = &case.candidate else {
-        return simple(Approved::AwaitingApprovals, Verdict::failed(GATE, "there is no candidate"));
+        return simple(Approved::AwaitingApprovals, Verdict::make_failed(GATE, "there is no candidate"));
     };
-    let policy = match policy(case) {
+    let policy = match resolve_policy(case) {
         Ok(None) => {
-            return simple(Approved::ApprovalNotRequired, Verdict::passed(GATE, NOT_NEEDED));
+            return simple(Approved::ApprovalNotRequired, Verdict::make_passed(GATE, NOT_NEEDED));
         }
-        Err(why) => return simple(Approved::AwaitingApprovals, Verdict::failed(GATE, why)),
+        Err(why) => return simple(Approved::AwaitingApprovals, Verdict::make_failed(GATE, why)),
         Ok(Some(policy)) => policy,
     };
-    let found = seal(case, candidate, facts);
+    let found = find_seal(case, candidate, facts);
     let (newest, holds) = match &found {
-        Found::Seal(seal) => (Some(seal), seal_holds(seal, &policy, context.now)),
-        Found::None | Found::NotAsked | Found::Unread(_) => (None, false),
+        FoundSeal::Seal(seal) => (Some(seal), is_seal_valid(seal, &policy, context.now)),
+        FoundSeal::None | FoundSeal::NotAsked | FoundSeal::Unread(_) => (None, false),
     };
-    let tally = count(case, candidate, &policy, newest.filter(|_| holds).map(|s| s.sealed_time), context);
-    let due = due(case, candidate, &policy, &tally, &found, holds, context).filter(|_| !is_refused(context));
+    let tally =
+        count_votes(case, candidate, &policy, newest.filter(|_| holds).map(|s| s.sealed_time), context);
+    let due = find_due_seal(case, candidate, &policy, &tally, &found, holds, context)
+        .filter(|_| !is_refused(context));
     let (reason, mut verdict) = if is_refused(context) {
-        (Approved::AwaitingApprovals, Verdict::failed(GATE, UNSIGNED))
-    } else if let Found::Unread(why) = &found {
-        let mut verdict = Verdict::waiting(GATE, For::Registry, why.clone());
+        (Approved::AwaitingApprovals, Verdict::make_failed(GATE, UNSIGNED))
+    } else if let FoundSeal::Unread(why) = &found {
+        let mut verdict = Verdict::make_waiting(GATE, For::Registry, why.clone());
         verdict.unread = true;
         (Approved::SealingApprovals, verdict)
     } else if !tally.vetoes.is_empty() {
         let who = tally.vetoes.join(", ");
         let message = format!("{who} rejects it; whoever rejected may vote again");
-        (Approved::ChangesRequested, Verdict::waiting(GATE, For::Person(tally.vetoes.clone()), message))
+        (Approved::ChangesRequested, Verdict::make_waiting(GATE, For::Person(tally.vetoes.clone()), message))
     } else if let Some(seal) = newest.filter(|_| holds) {
-        (Approved::Approved, sealed(seal, candidate, &tally))
+        (Approved::Approved, judge_sealed(seal, candidate, &tally))
     } else if tally.met && (context.assumed || context.foreseen) {
-        let by = voters(&tally.votes).join(", ");
+        let by = collect_voters(&tally.votes).join(", ");
         // The runs until then make it the target and seal its votes.
         let seal = if context.assumed { "their seal is assumed" } else { "their seal is made by then" };
-        (Approved::Approved, Verdict::passed(GATE, format!("enough approvals (by {by}); {seal}")))
+        (Approved::Approved, Verdict::make_passed(GATE, format!("enough approvals (by {by}); {seal}")))
     } else if tally.met {
-        (Approved::SealingApprovals, sealing(&tally, due.as_ref(), &found))
+        (Approved::SealingApprovals, judge_sealing(&tally, due.as_ref(), &found))
     } else {
-        (Approved::AwaitingApprovals, awaiting(&policy, &tally, newest))
+        (Approved::AwaitingApprovals, judge_awaiting(&policy, &tally, newest))
     };
-    verdict.message.push_str(at_whose_word(context));
+    verdict.message.push_str(describe_trust(context));
     verdict.parameters = serde_json::json!({"policy": policy, "approvalTrust": match context.electorate.trust() {
         ApprovalTrust::Signed => "Signed",
         ApprovalTrust::Cluster => "Cluster",
@@ -161,62 +163,62 @@ pub fn assess(case: &Case, facts: &Facts, context: &Context) -> Assessment {
     Assessment { policy: Some(policy), tally, reason, verdict, seal, due }
 }
 
-enum Found {
+enum FoundSeal {
     Seal(SealProof),
     None,
     NotAsked,
     Unread(String),
 }
 
-fn seal(case: &Case, candidate: &Candidate, facts: &Facts) -> Found {
-    let known =
-        facts_of(facts, &candidate.artifact).and_then(|known| known.approvals.get(&seal_of(case, candidate)));
+fn find_seal(case: &Case, candidate: &Candidate, facts: &Facts) -> FoundSeal {
+    let known = find_facts(facts, &candidate.artifact)
+        .and_then(|known| known.approvals.get(&build_seal_of(case, candidate)));
     match known {
-        None => Found::NotAsked,
-        Some(Evidence::Proven(seal)) => Found::Seal(seal.clone()),
+        None => FoundSeal::NotAsked,
+        Some(Evidence::Proven(seal)) => FoundSeal::Seal(seal.clone()),
         Some(Evidence::Unread(unread)) => {
-            Found::Unread(format!("{}: seal of the votes: {}", unread.reason, unread_text(unread)))
+            FoundSeal::Unread(format!("{}: seal of the votes: {}", unread.reason, describe_unread(unread)))
         }
         // A registry that no longer shows what was sealed hides something: that is no absence.
-        Some(Evidence::Missing(looked) | Evidence::Invalid(looked)) => match remembered_seal(case) {
-            Some(time) => Found::Unread(format!(
+        Some(Evidence::Missing(looked) | Evidence::Invalid(looked)) => match find_remembered_seal(case) {
+            Some(time) => FoundSeal::Unread(format!(
                 "the votes were sealed at {time}, and the registry does not show that seal any more: {}",
                 looked.why
             )),
-            None => Found::None,
+            None => FoundSeal::None,
         },
     }
 }
 
 /// When the Serving remembers the candidate's votes to have been sealed.
-fn remembered_seal(case: &Case) -> Option<Time> {
-    remembered(case)?.sealed_time
+fn find_remembered_seal(case: &Case) -> Option<Time> {
+    find_remembered(case)?.sealed_time
 }
 
-fn remembered(case: &Case) -> Option<&ApprovalStatus> {
+fn find_remembered(case: &Case) -> Option<&ApprovalStatus> {
     let approval = case.serving.as_ref()?.status.approval.as_ref()?;
     let candidate = case.candidate.as_ref()?;
     (approval.preparation_name.as_ref() == Some(&candidate.name)).then_some(approval)
 }
 
-fn seal_holds(seal: &SealProof, policy: &ApprovalPolicy, now: Time) -> bool {
-    seal.result == APPROVED && no_weaker(&seal.policy, policy) && seal.sealed_time <= now.plus(SKEW)
+fn is_seal_valid(seal: &SealProof, policy: &ApprovalPolicy, now: Time) -> bool {
+    seal.result == APPROVED && is_as_strict(&seal.policy, policy) && seal.sealed_time <= now.add_span(SKEW)
 }
 
-fn count(
+fn count_votes(
     case: &Case,
     candidate: &Candidate,
     policy: &ApprovalPolicy,
     sealed: Option<Time>,
     context: &Context,
 ) -> Tally {
-    let question = Question {
+    let question = VoteQuestion {
         namespace: &case.order.namespace,
         preparation: &candidate.name,
         digest: candidate.artifact.digest,
         uid: candidate.uid.as_deref(),
         policy,
-        target_since: target_since(case, candidate),
+        target_since: find_target_since(case, candidate),
         sealed,
         deployed: false,
     };
@@ -228,12 +230,12 @@ fn count(
     });
     let on_this = on_this
         .map(|a| Paper { approval: &a.object, by_server: context.assumed || is_cluster(&a.origin.source) });
-    let seen: &[VoteStatus] = remembered(case).map_or(&[], |a| a.votes.as_slice());
-    votes::tally(&question, &context.electorate, on_this, seen, context.now)
+    let seen: &[VoteStatus] = find_remembered(case).map_or(&[], |a| a.votes.as_slice());
+    votes::tally_votes(&question, &context.electorate, on_this, seen, context.now)
 }
 
 /// Since when the candidate is the target, as the repository remembers it: a run's own clock seals nothing.
-fn target_since(case: &Case, candidate: &Candidate) -> Option<Time> {
+fn find_target_since(case: &Case, candidate: &Candidate) -> Option<Time> {
     let status = &case.serving.as_ref()?.status;
     if status.target_preparation_name.as_ref() != Some(&candidate.name) {
         return None;
@@ -242,32 +244,32 @@ fn target_since(case: &Case, candidate: &Candidate) -> Option<Time> {
 }
 
 /// A seal is due when the votes are enough and none holds; or when a veto must void one that approves.
-fn due(
+fn find_due_seal(
     case: &Case,
     candidate: &Candidate,
     policy: &ApprovalPolicy,
     tally: &Tally,
-    found: &Found,
+    found: &FoundSeal,
     holds: bool,
     context: &Context,
 ) -> Option<SealRequest> {
     let (result, before) = match found {
-        Found::Unread(_) | Found::NotAsked => return None,
-        Found::None if tally.met => (Approved::Approved, None),
-        Found::Seal(seal) if tally.met && !holds => (Approved::Approved, Some(seal)),
-        Found::Seal(seal) if !tally.vetoes.is_empty() && seal.result == APPROVED => {
+        FoundSeal::Unread(_) | FoundSeal::NotAsked => return None,
+        FoundSeal::None if tally.met => (Approved::Approved, None),
+        FoundSeal::Seal(seal) if tally.met && !holds => (Approved::Approved, Some(seal)),
+        FoundSeal::Seal(seal) if !tally.vetoes.is_empty() && seal.result == APPROVED => {
             (Approved::ChangesRequested, Some(seal))
         }
-        Found::None | Found::Seal(_) => return None,
+        FoundSeal::None | FoundSeal::Seal(_) => return None,
     };
     let votes_time = tally.seal_time?;
     // The newest seal decides: one that replaces another, whether in result or in policy, must be newer than it.
     let sealed_time = match before {
-        Some(seal) => votes_time.max(seal.sealed_time.plus(Span::of_seconds(1))),
+        Some(seal) => votes_time.max(seal.sealed_time.add_span(Span::from_seconds(1))),
         None => votes_time,
     };
-    (sealed_time <= context.now.plus(SKEW)).then(|| SealRequest {
-        of: seal_of(case, candidate),
+    (sealed_time <= context.now.add_span(SKEW)).then(|| SealRequest {
+        of: build_seal_of(case, candidate),
         artifact: candidate.artifact.clone(),
         policy: policy.clone(),
         result,
@@ -276,26 +278,26 @@ fn due(
     })
 }
 
-fn sealed(seal: &SealProof, candidate: &Candidate, tally: &Tally) -> Verdict {
-    let mut verdict = Verdict::passed(GATE, sealed_by(seal.sealed_time, &tally.votes));
+fn judge_sealed(seal: &SealProof, candidate: &Candidate, tally: &Tally) -> Verdict {
+    let mut verdict = Verdict::make_passed(GATE, describe_seal(seal.sealed_time, &tally.votes));
     verdict.evidence.push(EvidenceRef {
         kind: "approval".into(),
-        name: voters(&tally.votes).join(", "),
+        name: collect_voters(&tally.votes).join(", "),
         digest: Some(seal.proof.digest),
-        uri: candidate.artifact.repository.url(),
+        uri: candidate.artifact.repository.format_url(),
         key: seal.proof.key.clone(),
     });
     verdict
 }
 
-fn sealed_by(time: Time, votes: &[VoteStatus]) -> String {
-    let voters = voters(votes);
+fn describe_seal(time: Time, votes: &[VoteStatus]) -> String {
+    let voters = collect_voters(votes);
     let by = if voters.is_empty() { String::new() } else { format!(", by {}", voters.join(", ")) };
     format!("approved and sealed at {time}{by}")
 }
 
 /// Every plan says it where the votes themselves are not authenticated by us.
-fn at_whose_word(context: &Context) -> &'static str {
+fn describe_trust(context: &Context) -> &'static str {
     match context.electorate.trust() {
         ApprovalTrust::Repository => "; votes are taken at the repository's word (approvalTrust: Repository)",
         ApprovalTrust::Signed | ApprovalTrust::Cluster => "",
@@ -304,18 +306,18 @@ fn at_whose_word(context: &Context) -> &'static str {
 
 /// Condition Approved of what is deployed: as it was when it was promoted.
 #[must_use]
-pub fn of_deployed(case: &Case, context: &Context) -> (Approved, String) {
+pub fn judge_deployed(case: &Case, context: &Context) -> (Approved, String) {
     let remembered = case.serving.as_ref().and_then(|s| s.status.approval.as_ref());
     let deployed = case.deployed.as_ref().map(|d| &d.preparation);
     match remembered.filter(|a| a.preparation_name.as_ref() == deployed && deployed.is_some()) {
         Some(ApprovalStatus { sealed_time: Some(time), votes, .. }) => {
-            (Approved::Approved, format!("{}{}", sealed_by(*time, votes), at_whose_word(context)))
+            (Approved::Approved, format!("{}{}", describe_seal(*time, votes), describe_trust(context)))
         }
         Some(_) | None => (Approved::ApprovalNotRequired, NOT_NEEDED.into()),
     }
 }
 
-fn voters(votes: &[VoteStatus]) -> Vec<String> {
+fn collect_voters(votes: &[VoteStatus]) -> Vec<String> {
     votes
         .iter()
         .filter(|v| v.counted)
@@ -324,11 +326,11 @@ fn voters(votes: &[VoteStatus]) -> Vec<String> {
         .collect()
 }
 
-fn sealing(tally: &Tally, due: Option<&SealRequest>, found: &Found) -> Verdict {
-    let voters = voters(&tally.votes).join(", ");
+fn judge_sealing(tally: &Tally, due: Option<&SealRequest>, found: &FoundSeal) -> Verdict {
+    let voters = collect_voters(&tally.votes).join(", ");
     let (what, next) = match (due, found) {
         (Some(_), _) => (For::Evidence, "their seal is due, and the run attaches it"),
-        (None, Found::NotAsked) => {
+        (None, FoundSeal::NotAsked) => {
             (For::AnotherGate, "the seal was not read in this run: another gate holds")
         }
         (None, _) if tally.seal_time.is_none() => (
@@ -337,15 +339,15 @@ fn sealing(tally: &Tally, due: Option<&SealRequest>, found: &Found) -> Verdict {
         ),
         (None, _) => (For::Evidence, "the seal is not attached yet"),
     };
-    Verdict::waiting(GATE, what, format!("enough approvals (by {voters}); {next}"))
+    Verdict::make_waiting(GATE, what, format!("enough approvals (by {voters}); {next}"))
 }
 
-fn awaiting(policy: &ApprovalPolicy, tally: &Tally, void: Option<&SealProof>) -> Verdict {
+fn judge_awaiting(policy: &ApprovalPolicy, tally: &Tally, void: Option<&SealProof>) -> Verdict {
     let groups = match policy.allowed_groups.as_slice() {
         [] => "any approver".to_owned(),
         groups => groups.join(", "),
     };
-    let voters = voters(&tally.votes);
+    let voters = collect_voters(&tally.votes);
     let by = if voters.is_empty() { String::new() } else { format!(" (by {})", voters.join(", ")) };
     let mut message =
         format!("{} of {} approvals from {groups}{by}", tally.approvals, policy.required_approvals);
@@ -369,15 +371,15 @@ fn awaiting(policy: &ApprovalPolicy, tally: &Tally, void: Option<&SealProof>) ->
     } else {
         message.push_str(&format!("; may vote: {}", person.join(", ")));
     }
-    Verdict::waiting(GATE, For::Person(person), message)
+    Verdict::make_waiting(GATE, For::Person(person), message)
 }
 
 /// `status.approval` of the candidate after this run.
 #[must_use]
-pub fn status(case: &Case, assessed: &Assessment) -> Option<ApprovalStatus> {
+pub fn build_status(case: &Case, assessed: &Assessment) -> Option<ApprovalStatus> {
     let candidate = case.candidate.as_ref()?;
     assessed.policy.as_ref()?;
-    let before = remembered(case);
+    let before = find_remembered(case);
     let mut status = before.cloned().unwrap_or_default();
     status.preparation_name = Some(candidate.name.clone());
     status.votes.clone_from(&assessed.tally.votes);

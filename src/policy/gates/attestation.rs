@@ -4,8 +4,8 @@
 //! time cannot be told older or newer than another, so all such must hold, too. With `maxAge` only statements
 //! that carry a time are looked at.
 
-use super::checks::Answer;
-use super::evidence::unread_text;
+use super::checks::CheckAnswer;
+use super::evidence::describe_unread;
 use super::expression;
 use crate::model::evidence::{Evidence, Proof, Statement};
 use crate::model::order::AttestationCheck;
@@ -18,78 +18,82 @@ pub const TEST_RESULT: &str = "https://in-toto.io/attestation/test-result/v0.1";
 
 /// Judges the statements of the wanted type that are signed by a key trusted for checks.
 #[must_use]
-pub fn judge(check: &AttestationCheck, known: Option<&Evidence<Vec<Proof>>>, now: Time) -> Answer {
+pub fn judge_statements(
+    check: &AttestationCheck,
+    known: Option<&Evidence<Vec<Proof>>>,
+    now: Time,
+) -> CheckAnswer {
     let proofs = match known {
-        None => return Answer::not_read(),
+        None => return CheckAnswer::make_not_read(),
         Some(Evidence::Unread(unread)) => {
-            return Answer::unread(format!("{}: {}", unread.reason, unread_text(unread)));
+            return CheckAnswer::make_unread(format!("{}: {}", unread.reason, describe_unread(unread)));
         }
         Some(Evidence::Missing(looked) | Evidence::Invalid(looked)) => {
             let (why, wanted) = (&looked.why, &check.predicate_type);
             let named = why.contains(wanted.as_str());
-            return Answer::lacking(if named { why.clone() } else { format!("{why} ({wanted})") });
+            return CheckAnswer::make_lacking(if named { why.clone() } else { format!("{why} ({wanted})") });
         }
         Some(Evidence::Proven(proofs)) => proofs,
     };
     let mut ahead = None;
-    let mut dated: Vec<(Time, Signed)> = Vec::new();
-    let mut undated: Vec<Signed> = Vec::new();
+    let mut dated: Vec<(Time, SignedStatement)> = Vec::new();
+    let mut undated: Vec<SignedStatement> = Vec::new();
     for proof in proofs {
         let Some(statement) = proof.statement.as_ref().filter(|s| s.predicate_type == check.predicate_type)
         else {
             continue;
         };
         match statement.time {
-            Some(time) if time > now.plus(SKEW) => ahead = ahead.max(Some(time)),
+            Some(time) if time > now.add_span(SKEW) => ahead = ahead.max(Some(time)),
             Some(time) => dated.push((time, (proof, statement))),
             None => undated.push((proof, statement)),
         }
     }
     let newest = dated.iter().map(|(time, _)| *time).max();
-    let mut deciding: Vec<Signed> =
+    let mut deciding: Vec<SignedStatement> =
         dated.into_iter().filter(|(time, _)| Some(*time) == newest).map(|(_, s)| s).collect();
     match (check.max_age, newest) {
         (None, _) => deciding.extend(undated),
         (Some(_), None) if !undated.is_empty() => {
-            return Answer::failed(format!(
+            return CheckAnswer::make_failed(format!(
                 "maxAge is asked for, and the statement carries no time; its predicate may be given finishedOn (RFC 3339) ({})",
                 check.predicate_type
             ));
         }
-        (Some(age), Some(made)) if made.plus(age) < now => {
-            return Answer::lacking(format!(
+        (Some(age), Some(made)) if made.add_span(age) < now => {
+            return CheckAnswer::make_lacking(format!(
                 "the newest statement is of {made}, valid for {age} until {}; a newer one is needed",
-                made.plus(age)
+                made.add_span(age)
             ));
         }
         (Some(_), _) => {}
     }
     if deciding.is_empty() {
-        return Answer::lacking(match ahead {
+        return CheckAnswer::make_lacking(match ahead {
             Some(time) => format!("the statement is dated {time}, ahead of this run's clock"),
             None => format!("no statement of type {}", check.predicate_type),
         });
     }
     deciding.sort_by_key(|(proof, _)| proof.digest);
     for (proof, statement) in &deciding {
-        if let Err(why) = holds(check, statement) {
-            return Answer::failed(format!("{why} (statement {})", proof.digest.short()));
+        if let Err(why) = check_statement(check, statement) {
+            return CheckAnswer::make_failed(format!("{why} (statement {})", proof.digest.format_short()));
         }
     }
-    let until = check.max_age.and_then(|age| newest.map(|made| made.plus(age)));
+    let until = check.max_age.and_then(|age| newest.map(|made| made.add_span(age)));
     let made = newest.map(|made| format!(", of {made}")).unwrap_or_default();
     let valid = until.map(|until| format!(", valid until {until}")).unwrap_or_default();
     let keys: Vec<&str> = deciding.iter().map(|(proof, _)| proof.key.as_str()).collect();
-    Answer::passed(
+    CheckAnswer::make_passed(
         format!("signed by {}{made}{valid}", keys.join(", ")),
         deciding.iter().map(|(proof, _)| *proof),
         "attestation",
     )
 }
 
-type Signed<'a> = (&'a Proof, &'a Arc<Statement>);
+type SignedStatement<'a> = (&'a Proof, &'a Arc<Statement>);
 
-fn holds(check: &AttestationCheck, statement: &Statement) -> Result<(), String> {
+fn check_statement(check: &AttestationCheck, statement: &Statement) -> Result<(), String> {
     if check.predicate_type == TEST_RESULT {
         match statement.predicate.get("result").and_then(Value::as_str) {
             Some("PASSED") => {}
@@ -98,7 +102,7 @@ fn holds(check: &AttestationCheck, statement: &Statement) -> Result<(), String> 
         }
     }
     let Some(text) = &check.expression else { return Ok(()) };
-    match expression::holds(text, &statement.predicate) {
+    match expression::evaluate_expression(text, &statement.predicate) {
         Ok(true) => Ok(()),
         Ok(false) => Err(format!("the expression {text:?} is false")),
         Err(why) => Err(why),
@@ -110,8 +114,8 @@ mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
     use crate::model::time::Span;
-    use crate::model::verdict::{For, Outcome};
-    use crate::policy::gates::checks::tests::{looked, proof, unread};
+    use crate::model::verdict::{For, GateOutcome};
+    use crate::policy::gates::checks::tests::{make_looked, make_proof, make_unread};
     use serde_json::json;
 
     const NOW: &str = "2026-01-10T12:00:00Z";
@@ -127,35 +131,42 @@ mod tests {
         }
     }
     fn tests(predicates: &[Value]) -> Evidence<Vec<Proof>> {
-        Evidence::Proven(predicates.iter().map(|p| proof(TEST_RESULT, p.clone())).collect())
+        Evidence::Proven(predicates.iter().map(|p| make_proof(TEST_RESULT, p.clone())).collect())
     }
-    fn run(check: &AttestationCheck, predicates: &[Value]) -> Answer {
-        judge(check, Some(&tests(predicates)), now())
+    fn run(check: &AttestationCheck, predicates: &[Value]) -> CheckAnswer {
+        judge_statements(check, Some(&tests(predicates)), now())
     }
 
     #[test]
     fn a_passed_test_result_passes_and_names_its_evidence() {
         let answer = run(&check(None, None), &[json!({"result": "PASSED"})]);
-        assert_eq!(answer.outcome, Outcome::Passed);
+        assert_eq!(answer.outcome, GateOutcome::Passed);
         assert_eq!((answer.evidence.len(), answer.evidence[0].kind.as_str()), (1, "attestation"));
         for bad in
             [json!({"result": "FAILED"}), json!({"result": "passed"}), json!({}), json!({"result": true})]
         {
-            assert_eq!(run(&check(None, None), std::slice::from_ref(&bad)).outcome, Outcome::Failed, "{bad}");
+            assert_eq!(
+                run(&check(None, None), std::slice::from_ref(&bad)).outcome,
+                GateOutcome::Failed,
+                "{bad}"
+            );
         }
         // An expression cannot talk a failed result into a passed one.
         let lenient = check(Some("result == 'FAILED'"), None);
-        assert_eq!(run(&lenient, &[json!({"result": "FAILED"})]).outcome, Outcome::Failed);
+        assert_eq!(run(&lenient, &[json!({"result": "FAILED"})]).outcome, GateOutcome::Failed);
     }
 
     #[test]
     fn the_expression_must_be_true() {
         let coverage = check(Some("coverage >= 80"), None);
-        assert_eq!(run(&coverage, &[json!({"result": "PASSED", "coverage": 81})]).outcome, Outcome::Passed);
+        assert_eq!(
+            run(&coverage, &[json!({"result": "PASSED", "coverage": 81})]).outcome,
+            GateOutcome::Passed
+        );
         let low = run(&coverage, &[json!({"result": "PASSED", "coverage": 79})]);
         assert!(low.message.starts_with("the expression \"coverage >= 80\" is false"), "{}", low.message);
         let absent = run(&coverage, &[json!({"result": "PASSED"})]);
-        assert_eq!(absent.outcome, Outcome::Failed);
+        assert_eq!(absent.outcome, GateOutcome::Failed);
         assert!(absent.message.contains("undefined"), "{}", absent.message);
     }
 
@@ -165,15 +176,23 @@ mod tests {
         let new = json!({"result": "FAILED", "finishedOn": "2026-01-10T00:00:00Z"});
         let fixed = json!({"result": "PASSED", "finishedOn": "2026-01-10T06:00:00+01:00"});
         for pair in [[old.clone(), new.clone()], [new.clone(), old]] {
-            assert_eq!(run(&check(None, None), &pair).outcome, Outcome::Failed);
+            assert_eq!(run(&check(None, None), &pair).outcome, GateOutcome::Failed);
         }
         for pair in [[new.clone(), fixed.clone()], [fixed.clone(), new.clone()]] {
-            assert_eq!(run(&check(None, None), &pair).outcome, Outcome::Passed);
+            assert_eq!(run(&check(None, None), &pair).outcome, GateOutcome::Passed);
         }
         let same_time = json!({"result": "FAILED", "finishedOn": "2026-01-10T05:00:00Z"});
-        assert_eq!(run(&check(None, None), &[fixed.clone(), same_time]).outcome, Outcome::Failed, "a tie");
+        assert_eq!(
+            run(&check(None, None), &[fixed.clone(), same_time]).outcome,
+            GateOutcome::Failed,
+            "a tie"
+        );
         let undated = json!({"result": "FAILED"});
-        assert_eq!(run(&check(None, None), &[fixed, undated]).outcome, Outcome::Failed, "it may be newer");
+        assert_eq!(
+            run(&check(None, None), &[fixed, undated]).outcome,
+            GateOutcome::Failed,
+            "it may be newer"
+        );
     }
 
     #[test]
@@ -181,35 +200,41 @@ mod tests {
         let week = check(None, Some("168h"));
         let made = |time: &str| json!({"result": "PASSED", "finishedOn": time});
         let fresh = run(&week, &[made("2026-01-03T12:00:00Z")]);
-        assert_eq!(fresh.outcome, Outcome::Passed, "to the second");
+        assert_eq!(fresh.outcome, GateOutcome::Passed, "to the second");
         assert!(fresh.message.ends_with("valid until 2026-01-10T12:00:00Z"), "{}", fresh.message);
         let stale = run(&week, &[made("2026-01-03T11:59:59Z")]);
-        assert_eq!(stale.outcome, Outcome::Waiting(For::Evidence));
+        assert_eq!(stale.outcome, GateOutcome::Waiting(For::Evidence));
         let undated = run(&week, &[json!({"result": "PASSED"})]);
-        assert_eq!(undated.outcome, Outcome::Failed);
+        assert_eq!(undated.outcome, GateOutcome::Failed);
         assert!(undated.message.contains("may be given finishedOn"), "{}", undated.message);
         let beside = [json!({"result": "PASSED"}), made("2026-01-09T00:00:00Z")];
-        assert_eq!(run(&week, &beside).outcome, Outcome::Passed);
+        assert_eq!(run(&week, &beside).outcome, GateOutcome::Passed);
         let future = run(&week, &[made("2026-01-10T12:05:01Z")]);
-        assert_eq!(future.outcome, Outcome::Waiting(For::Evidence), "{}", future.message);
+        assert_eq!(future.outcome, GateOutcome::Waiting(For::Evidence), "{}", future.message);
         assert!(future.message.contains("ahead of this run's clock"));
-        assert_eq!(run(&week, &[made("2026-01-10T12:05:00Z")]).outcome, Outcome::Passed);
+        assert_eq!(run(&week, &[made("2026-01-10T12:05:00Z")]).outcome, GateOutcome::Passed);
     }
 
     #[test]
     fn another_type_proves_nothing() {
-        let other = Evidence::Proven(vec![proof("https://example.com/other", json!({"result": "PASSED"}))]);
-        let answer = judge(&check(None, None), Some(&other), now());
-        assert_eq!(answer.outcome, Outcome::Waiting(For::Evidence));
+        let other =
+            Evidence::Proven(vec![make_proof("https://example.com/other", json!({"result": "PASSED"}))]);
+        let answer = judge_statements(&check(None, None), Some(&other), now());
+        assert_eq!(answer.outcome, GateOutcome::Waiting(For::Evidence));
     }
 
     #[test]
     fn missing_invalid_and_unread_are_three_things() {
-        let missing = judge(&check(None, None), Some(&Evidence::Missing(looked("none attached"))), now());
-        assert_eq!((missing.outcome, missing.unread), (Outcome::Waiting(For::Evidence), false));
-        let invalid = judge(&check(None, None), Some(&Evidence::Invalid(looked("unknown key"))), now());
+        let missing = judge_statements(
+            &check(None, None),
+            Some(&Evidence::Missing(make_looked("none attached"))),
+            now(),
+        );
+        assert_eq!((missing.outcome, missing.unread), (GateOutcome::Waiting(For::Evidence), false));
+        let invalid =
+            judge_statements(&check(None, None), Some(&Evidence::Invalid(make_looked("unknown key"))), now());
         assert!(invalid.message.starts_with("unknown key"), "{}", invalid.message);
-        let unread = judge(&check(None, None), Some(&Evidence::Unread(unread())), now());
-        assert_eq!((unread.outcome, unread.unread), (Outcome::Waiting(For::Registry), true));
+        let unread = judge_statements(&check(None, None), Some(&Evidence::Unread(make_unread())), now());
+        assert_eq!((unread.outcome, unread.unread), (GateOutcome::Waiting(For::Registry), true));
     }
 }

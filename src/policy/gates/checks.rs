@@ -1,10 +1,10 @@
 //! Gate 3, Checks: every attestation and vulnerability check of the Environment and the Order passes.
 
-use super::{Context, attestation, facts_of, vulnerabilities};
+use super::{Context, attestation, find_facts, vulnerabilities};
 use crate::model::evidence::{Claim, Facts, Proof};
 use crate::model::id::Artifact;
 use crate::model::order::Check;
-use crate::model::verdict::{EvidenceRef, For, GateName, Outcome, Verdict};
+use crate::model::verdict::{EvidenceRef, For, GateName, GateOutcome, Verdict};
 use crate::policy::resolve::Case;
 use serde_json::{Value, json};
 
@@ -12,9 +12,9 @@ const GATE: GateName = GateName::Checks;
 
 /// One check's answer.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct CheckAnswer {
     /// Passes, waits, or needs another artifact.
-    pub outcome: Outcome,
+    pub outcome: GateOutcome,
     /// For a person; stable from run to run.
     pub message: String,
     /// What it rests on.
@@ -23,9 +23,13 @@ pub struct Answer {
     pub unread: bool,
 }
 
-impl Answer {
+impl CheckAnswer {
     /// It passes, resting on `proofs`.
-    pub(super) fn passed<'p>(message: String, proofs: impl Iterator<Item = &'p Proof>, kind: &str) -> Self {
+    pub(super) fn make_passed<'p>(
+        message: String,
+        proofs: impl Iterator<Item = &'p Proof>,
+        kind: &str,
+    ) -> Self {
         let evidence = proofs
             .map(|proof| EvidenceRef {
                 kind: kind.into(),
@@ -35,33 +39,33 @@ impl Answer {
                 key: proof.key.clone(),
             })
             .collect();
-        Self { outcome: Outcome::Passed, message, evidence, unread: false }
+        Self { outcome: GateOutcome::Passed, message, evidence, unread: false }
     }
     /// Something has to be signed and attached first.
-    pub(super) fn lacking(message: impl Into<String>) -> Self {
-        let outcome = Outcome::Waiting(For::Evidence);
+    pub(super) fn make_lacking(message: impl Into<String>) -> Self {
+        let outcome = GateOutcome::Waiting(For::Evidence);
         Self { outcome, message: message.into(), evidence: Vec::new(), unread: false }
     }
     /// It was not asked for: another gate holds.
-    pub(super) fn not_read() -> Self {
-        let outcome = Outcome::Waiting(For::AnotherGate);
+    pub(super) fn make_not_read() -> Self {
+        let outcome = GateOutcome::Waiting(For::AnotherGate);
         let message = "not read in this run: another gate holds".into();
         Self { outcome, message, evidence: Vec::new(), unread: false }
     }
     /// What is there says no.
-    pub(super) fn failed(message: String) -> Self {
-        Self { outcome: Outcome::Failed, message, evidence: Vec::new(), unread: false }
+    pub(super) fn make_failed(message: String) -> Self {
+        Self { outcome: GateOutcome::Failed, message, evidence: Vec::new(), unread: false }
     }
     /// It could not be read.
-    pub(super) fn unread(message: String) -> Self {
-        let outcome = Outcome::Waiting(For::Registry);
+    pub(super) fn make_unread(message: String) -> Self {
+        let outcome = GateOutcome::Waiting(For::Registry);
         Self { outcome, message, evidence: Vec::new(), unread: true }
     }
 }
 
 /// The statements and scans that the checks look at.
 #[must_use]
-pub fn ask(case: &Case) -> Vec<(Artifact, Claim)> {
+pub fn collect_claims(case: &Case) -> Vec<(Artifact, Claim)> {
     let Some(candidate) = &case.candidate else { return Vec::new() };
     let mut all = Vec::new();
     for (_, check) in &case.demands.checks {
@@ -78,53 +82,54 @@ pub fn ask(case: &Case) -> Vec<(Artifact, Claim)> {
 
 /// Every check, the Environment's first; each says where it stands.
 #[must_use]
-pub fn judge(case: &Case, facts: &Facts, context: &Context) -> Verdict {
-    let Some(candidate) = &case.candidate else { return Verdict::failed(GATE, "there is no candidate") };
+pub fn judge_checks(case: &Case, facts: &Facts, context: &Context) -> Verdict {
+    let Some(candidate) = &case.candidate else { return Verdict::make_failed(GATE, "there is no candidate") };
     if case.demands.checks.is_empty() {
-        return Verdict::passed(GATE, "no checks");
+        return Verdict::make_passed(GATE, "no checks");
     }
-    let known = facts_of(facts, &candidate.artifact);
-    let answers: Vec<(String, Answer)> = case
+    let known = find_facts(facts, &candidate.artifact);
+    let answers: Vec<(String, CheckAnswer)> = case
         .demands
         .checks
         .iter()
         .map(|(whose, check)| {
             let answer = match (&check.attestation, &check.vulnerabilities) {
-                (Some(wanted), None) => attestation::judge(
+                (Some(wanted), None) => attestation::judge_statements(
                     wanted,
                     known.and_then(|k| k.attestations.get(&wanted.predicate_type)),
                     context.now,
                 ),
                 (None, Some(wanted)) => {
-                    vulnerabilities::judge(wanted, known.and_then(|k| k.scans.as_ref()), context.now)
+                    vulnerabilities::judge_scans(wanted, known.and_then(|k| k.scans.as_ref()), context.now)
                 }
-                (Some(_), Some(_)) | (None, None) => {
-                    Answer::failed("it must have exactly one of attestation and vulnerabilities".into())
-                }
+                (Some(_), Some(_)) | (None, None) => CheckAnswer::make_failed(
+                    "it must have exactly one of attestation and vulnerabilities".into(),
+                ),
             };
             (format!("{} (of the {whose})", check.name), answer)
         })
         .collect();
     let message: Vec<String> =
         answers.iter().map(|(name, answer)| format!("{name}: {}", answer.message)).collect();
-    let mut verdict = Verdict::passed(GATE, message.join("; "));
-    verdict.outcome = outcome(&answers);
+    let mut verdict = Verdict::make_passed(GATE, message.join("; "));
+    verdict.outcome = sum_outcome(&answers);
     verdict.unread = answers.iter().any(|(_, a)| a.unread);
     verdict.evidence = answers.into_iter().flat_map(|(_, a)| a.evidence).collect();
-    verdict.parameters = json!({"checks": case.demands.checks.iter().map(parameters).collect::<Vec<_>>()});
+    verdict.parameters =
+        json!({"checks": case.demands.checks.iter().map(build_parameters).collect::<Vec<_>>()});
     verdict
 }
 
 /// What says no comes first: nothing that is read later takes it back. Then what could not be read.
-fn outcome(answers: &[(String, Answer)]) -> Outcome {
-    let find = |wanted: fn(&Answer) -> bool| answers.iter().map(|(_, a)| a).find(|a| wanted(a));
-    find(|a| a.outcome == Outcome::Failed)
+fn sum_outcome(answers: &[(String, CheckAnswer)]) -> GateOutcome {
+    let find = |wanted: fn(&CheckAnswer) -> bool| answers.iter().map(|(_, a)| a).find(|a| wanted(a));
+    find(|a| a.outcome == GateOutcome::Failed)
         .or_else(|| find(|a| a.unread))
-        .or_else(|| find(|a| a.outcome != Outcome::Passed))
-        .map_or(Outcome::Passed, |a| a.outcome.clone())
+        .or_else(|| find(|a| a.outcome != GateOutcome::Passed))
+        .map_or(GateOutcome::Passed, |a| a.outcome.clone())
 }
 
-fn parameters((whose, check): &(&'static str, Check)) -> Value {
+fn build_parameters((whose, check): &(&'static str, Check)) -> Value {
     let mut all = json!({"name": check.name, "of": whose});
     if let Some(a) = &check.attestation {
         all["attestation"] =
@@ -149,8 +154,8 @@ pub(super) mod tests {
     use std::sync::Arc;
 
     /// A statement by a trusted key, for the tests of both kinds of checks.
-    pub(in crate::policy::gates) fn proof(predicate_type: &str, predicate: Value) -> Proof {
-        let digest = Digest::of(format!("{predicate_type} {predicate}").as_bytes());
+    pub(in crate::policy::gates) fn make_proof(predicate_type: &str, predicate: Value) -> Proof {
+        let digest = Digest::hash_bytes(format!("{predicate_type} {predicate}").as_bytes());
         let time = predicate.get("finishedOn").and_then(|t| Time::parse(t.as_str()?).ok());
         Proof {
             key: "ci".into(),
@@ -166,10 +171,10 @@ pub(super) mod tests {
             })),
         }
     }
-    pub(in crate::policy::gates) fn looked(why: &str) -> Looked {
+    pub(in crate::policy::gates) fn make_looked(why: &str) -> Looked {
         Looked { why: why.into(), ..Looked::default() }
     }
-    pub(in crate::policy::gates) fn unread() -> Unread {
+    pub(in crate::policy::gates) fn make_unread() -> Unread {
         Unread {
             reason: Verified::RegistryUnreachable,
             request: "GET /v2/shop/podinfo/referrers/sha256:0".into(),

@@ -1,6 +1,6 @@
 //! Gate 5, Evidence: artifact, signature and provenance, read fresh from the registry at the promotion.
 
-use super::{Context, facts_of, ready};
+use super::{Context, find_facts, ready};
 use crate::model::evidence::{Claim, Evidence, Facts, KeyState, Looked, Unread};
 use crate::model::id::{Artifact, Digest, OrderRef};
 use crate::model::kitchen::Role;
@@ -17,7 +17,7 @@ const GATE: GateName = GateName::Evidence;
 
 /// What must be proven of any artifact of this Order.
 #[must_use]
-pub fn basics(artifact: &Artifact, order: &OrderRef) -> Vec<(Artifact, Claim)> {
+pub fn collect_basic_claims(artifact: &Artifact, order: &OrderRef) -> Vec<(Artifact, Claim)> {
     [Claim::Artifact, Claim::Signature, Claim::Provenance(order.clone())]
         .into_iter()
         .map(|claim| (artifact.clone(), claim))
@@ -27,9 +27,9 @@ pub fn basics(artifact: &Artifact, order: &OrderRef) -> Vec<(Artifact, Claim)> {
 /// The candidate's artifact, signature and provenance; under Automatic also the provenance of what is
 /// deployed, whose build time the candidate must pass.
 #[must_use]
-pub fn ask(case: &Case) -> Vec<(Artifact, Claim)> {
+pub fn collect_claims(case: &Case) -> Vec<(Artifact, Claim)> {
     let Some(candidate) = &case.candidate else { return Vec::new() };
-    let mut all = basics(&candidate.artifact, &case.order);
+    let mut all = collect_basic_claims(&candidate.artifact, &case.order);
     if let (Mode::Automatic, Some(deployed)) = (case.mode, &case.deployed) {
         all.push((deployed.artifact.clone(), Claim::Provenance(case.order.clone())));
     }
@@ -38,7 +38,7 @@ pub fn ask(case: &Case) -> Vec<(Artifact, Claim)> {
 
 /// What the registry says of an artifact's signature and provenance.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Verification {
+pub struct EvidenceVerdict {
     /// For condition Verified.
     pub reason: Verified,
     /// For a person; stable from run to run.
@@ -53,23 +53,23 @@ pub struct Verification {
 
 /// Judges artifact, signature and provenance of one artifact for one Order; `None`: nothing was asked.
 #[must_use]
-pub fn verify(facts: &Facts, artifact: &Artifact, order: &OrderRef) -> Option<Verification> {
-    let known = facts_of(facts, artifact);
-    if let Some(why) = keys_missing(facts) {
-        return Some(said(Verified::SigningKeyNotReady, why));
+pub fn verify_artifact(facts: &Facts, artifact: &Artifact, order: &OrderRef) -> Option<EvidenceVerdict> {
+    let known = find_facts(facts, artifact);
+    if let Some(why) = describe_missing_keys(facts) {
+        return Some(make_verdict(Verified::SigningKeyNotReady, why));
     }
     let known = known?;
-    let mut proven = said(Verified::SignaturesVerified, String::new());
-    let mut unread: Option<Verification> = None;
+    let mut proven = make_verdict(Verified::SignaturesVerified, String::new());
+    let mut unread: Option<EvidenceVerdict> = None;
     let mut lacking: Vec<(Verified, String)> = Vec::new();
-    let mut sort = |outcome: Outcome<'_>, claim: &str| match outcome {
-        Outcome::Fine => {}
-        Outcome::Lacks(fallback, looked) => {
-            lacking.push((looked.reason.unwrap_or(fallback), told(claim, looked)))
+    let mut sort = |outcome: EvidenceOutcome<'_>, claim: &str| match outcome {
+        EvidenceOutcome::Fine => {}
+        EvidenceOutcome::Lacks(fallback, looked) => {
+            lacking.push((looked.reason.unwrap_or(fallback), describe_looked(claim, looked)))
         }
-        Outcome::Unread(u) => {
-            let text = format!("{claim}: {}", unread_text(u));
-            unread.get_or_insert_with(|| said(u.reason, text));
+        EvidenceOutcome::Unread(u) => {
+            let text = format!("{claim}: {}", describe_unread(u));
+            unread.get_or_insert_with(|| make_verdict(u.reason, text));
         }
     };
     let artifact_outcome = known.artifact.as_ref()?;
@@ -79,33 +79,33 @@ pub fn verify(facts: &Facts, artifact: &Artifact, order: &OrderRef) -> Option<Ve
                 kind: "artifact".into(),
                 name: String::new(),
                 digest: Some(artifact.digest),
-                uri: artifact.repository.url(),
+                uri: artifact.repository.format_url(),
                 key: String::new(),
             });
-            sort(Outcome::Fine, "artifact");
+            sort(EvidenceOutcome::Fine, "artifact");
         }
-        Evidence::Missing(l) => sort(Outcome::Lacks(Verified::ArtifactNotFound, l), "artifact"),
-        Evidence::Invalid(l) => sort(Outcome::Lacks(Verified::ArtifactInvalid, l), "artifact"),
-        Evidence::Unread(u) => sort(Outcome::Unread(u), "artifact"),
+        Evidence::Missing(l) => sort(EvidenceOutcome::Lacks(Verified::ArtifactNotFound, l), "artifact"),
+        Evidence::Invalid(l) => sort(EvidenceOutcome::Lacks(Verified::ArtifactInvalid, l), "artifact"),
+        Evidence::Unread(u) => sort(EvidenceOutcome::Unread(u), "artifact"),
     }
     match known.signature.as_ref()? {
         Evidence::Proven(proof) => {
-            proven.evidence.push(reference("signature", proof, artifact));
+            proven.evidence.push(make_reference("signature", proof, artifact));
             proven.keys.push(proof.key.clone());
         }
-        Evidence::Missing(l) => sort(Outcome::Lacks(Verified::SignatureMissing, l), "signature"),
-        Evidence::Invalid(l) => sort(Outcome::Lacks(Verified::SignatureInvalid, l), "signature"),
-        Evidence::Unread(u) => sort(Outcome::Unread(u), "signature"),
+        Evidence::Missing(l) => sort(EvidenceOutcome::Lacks(Verified::SignatureMissing, l), "signature"),
+        Evidence::Invalid(l) => sort(EvidenceOutcome::Lacks(Verified::SignatureInvalid, l), "signature"),
+        Evidence::Unread(u) => sort(EvidenceOutcome::Unread(u), "signature"),
     }
     match known.provenance.get(order)? {
         Evidence::Proven(provenance) => {
-            proven.evidence.push(reference("provenance", &provenance.proof, artifact));
+            proven.evidence.push(make_reference("provenance", &provenance.proof, artifact));
             proven.keys.push(provenance.proof.key.clone());
             proven.built = provenance.finished_on;
         }
-        Evidence::Missing(l) => sort(Outcome::Lacks(Verified::SignatureMissing, l), "provenance"),
-        Evidence::Invalid(l) => sort(Outcome::Lacks(Verified::SignatureInvalid, l), "provenance"),
-        Evidence::Unread(u) => sort(Outcome::Unread(u), "provenance"),
+        Evidence::Missing(l) => sort(EvidenceOutcome::Lacks(Verified::SignatureMissing, l), "provenance"),
+        Evidence::Invalid(l) => sort(EvidenceOutcome::Lacks(Verified::SignatureInvalid, l), "provenance"),
+        Evidence::Unread(u) => sort(EvidenceOutcome::Unread(u), "provenance"),
     }
     if let Some((reason, _)) = lacking.first() {
         let reason = *reason;
@@ -114,9 +114,9 @@ pub fn verify(facts: &Facts, artifact: &Artifact, order: &OrderRef) -> Option<Ve
         return Some(match unread {
             Some(unread) => {
                 message.push(unread.message);
-                said(unread.reason, message.join("; "))
+                make_verdict(unread.reason, message.join("; "))
             }
-            None => said(reason, message.join("; ")),
+            None => make_verdict(reason, message.join("; ")),
         });
     }
     if let Some(unread) = unread {
@@ -128,17 +128,17 @@ pub fn verify(facts: &Facts, artifact: &Artifact, order: &OrderRef) -> Option<Ve
     Some(proven)
 }
 
-enum Outcome<'a> {
+enum EvidenceOutcome<'a> {
     Fine,
     Lacks(Verified, &'a Looked),
     Unread(&'a Unread),
 }
 
-fn said(reason: Verified, message: String) -> Verification {
-    Verification { reason, message, evidence: Vec::new(), keys: Vec::new(), built: None }
+fn make_verdict(reason: Verified, message: String) -> EvidenceVerdict {
+    EvidenceVerdict { reason, message, evidence: Vec::new(), keys: Vec::new(), built: None }
 }
 
-fn told(claim: &str, looked: &Looked) -> String {
+fn describe_looked(claim: &str, looked: &Looked) -> String {
     let mut text = format!("{claim}: {}", looked.why);
     // The only one that was looked at is what the sentence is about.
     if let [only] = looked.candidates.as_slice()
@@ -147,7 +147,7 @@ fn told(claim: &str, looked: &Looked) -> String {
         return text;
     }
     for candidate in looked.candidates.iter().take(3) {
-        let digest = candidate.digest.map(|d| format!(" {}", d.short())).unwrap_or_default();
+        let digest = candidate.digest.map(|d| format!(" {}", d.format_short())).unwrap_or_default();
         let _ = write!(text, " [{}{digest}: {}]", candidate.place, candidate.why);
     }
     if looked.candidates.len() > 3 {
@@ -158,7 +158,7 @@ fn told(claim: &str, looked: &Looked) -> String {
 
 /// A failed request, for a message.
 #[must_use]
-pub fn unread_text(unread: &Unread) -> String {
+pub fn describe_unread(unread: &Unread) -> String {
     let status = unread.status.map(|s| format!(" answered {s}")).unwrap_or_default();
     if unread.request.is_empty() {
         unread.why.clone()
@@ -167,19 +167,19 @@ pub fn unread_text(unread: &Unread) -> String {
     }
 }
 
-fn reference(kind: &str, proof: &crate::model::evidence::Proof, artifact: &Artifact) -> EvidenceRef {
+fn make_reference(kind: &str, proof: &crate::model::evidence::Proof, artifact: &Artifact) -> EvidenceRef {
     EvidenceRef {
         kind: kind.into(),
         name: proof.place.clone(),
         digest: Some(proof.digest),
-        uri: artifact.repository.url(),
+        uri: artifact.repository.format_url(),
         key: proof.key.clone(),
     }
 }
 
 /// Why no key can vouch for anything: nothing is asked then.
-fn keys_missing(facts: &Facts) -> Option<String> {
-    if let Some(why) = trust_unusable(&facts.keys) {
+fn describe_missing_keys(facts: &Facts) -> Option<String> {
+    if let Some(why) = describe_unusable_trust(&facts.keys) {
         return Some(why);
     }
     let state = &facts.keys;
@@ -193,7 +193,7 @@ fn keys_missing(facts: &Facts) -> Option<String> {
 
 /// Why the Kitchen's trust as a whole vouches for nothing, whatever the roles of its keys.
 #[must_use]
-pub fn trust_unusable(state: &KeyState) -> Option<String> {
+pub fn describe_unusable_trust(state: &KeyState) -> Option<String> {
     if !state.errors.is_empty() {
         return Some(format!("the Kitchen's trust cannot be used: {}", state.errors.join("; ")));
     }
@@ -208,39 +208,39 @@ pub fn trust_unusable(state: &KeyState) -> Option<String> {
 
 /// Judges the candidate's evidence as it was read in this run.
 #[must_use]
-pub fn judge(case: &Case, facts: &Facts, _context: &Context) -> Verdict {
-    let Some(candidate) = &case.candidate else { return Verdict::failed(GATE, "there is no candidate") };
-    let Some(found) = verify(facts, &candidate.artifact, &case.order) else {
-        return Verdict::waiting(
+pub fn judge_evidence(case: &Case, facts: &Facts, _context: &Context) -> Verdict {
+    let Some(candidate) = &case.candidate else { return Verdict::make_failed(GATE, "there is no candidate") };
+    let Some(found) = verify_artifact(facts, &candidate.artifact, &case.order) else {
+        return Verdict::make_waiting(
             GATE,
             For::AnotherGate,
             "not read in this run: another gate holds, and the last verdict is kept",
         );
     };
     let mut verdict = match found.reason {
-        Verified::SignaturesVerified => Verdict::passed(GATE, found.message.clone()),
-        Verified::ArtifactInvalid => Verdict::failed(GATE, found.message.clone()),
+        Verified::SignaturesVerified => Verdict::make_passed(GATE, found.message.clone()),
+        Verified::ArtifactInvalid => Verdict::make_failed(GATE, found.message.clone()),
         Verified::RegistryUnauthorized
         | Verified::RegistryRateLimited
         | Verified::RegistryUnreachable
         | Verified::RegistryError => {
-            Verdict::waiting(GATE, For::Registry, format!("{}: {}", found.reason, found.message))
+            Verdict::make_waiting(GATE, For::Registry, format!("{}: {}", found.reason, found.message))
         }
         Verified::SignatureMissing
         | Verified::SignatureInvalid
         | Verified::SigningKeyNotReady
         | Verified::ArtifactNotFound
         | Verified::NotVerified => {
-            Verdict::waiting(GATE, For::Evidence, format!("{}: {}", found.reason, found.message))
+            Verdict::make_waiting(GATE, For::Evidence, format!("{}: {}", found.reason, found.message))
         }
     };
     verdict.unread = found.reason.is_unread();
     verdict.evidence = found.evidence;
     if verdict.is_passed() {
-        if let Some(held) = made_from_bad(case, candidate, facts) {
+        if let Some(held) = judge_origin(case, candidate, facts) {
             return held;
         }
-        if let Some(held) = not_built_later(case, facts, found.built) {
+        if let Some(held) = judge_build_time(case, facts, found.built) {
             return held;
         }
     }
@@ -248,27 +248,27 @@ pub fn judge(case: &Case, facts: &Facts, _context: &Context) -> Verdict {
 }
 
 /// What an object claims to be rendered from may leave a known-bad digest out; signed provenance does not.
-fn made_from_bad(case: &Case, candidate: &Candidate, facts: &Facts) -> Option<Verdict> {
+fn judge_origin(case: &Case, candidate: &Candidate, facts: &Facts) -> Option<Verdict> {
     let kitchen = case.kitchen.as_ref()?;
-    let provenance = facts_of(facts, &candidate.artifact)?.provenance.get(&case.order)?;
+    let provenance = find_facts(facts, &candidate.artifact)?.provenance.get(&case.order)?;
     let Evidence::Proven(provenance) = provenance else { return None };
     let bad = |digest: &Digest| provenance.dependencies.contains(digest);
-    let wrong = ready::rejected(&kitchen.spec, case.place.as_deref(), bad);
+    let wrong = ready::find_rejected(&kitchen.spec, case.place.as_deref(), bad);
     let what = "its signed provenance lists what is known to be bad among what it was made from";
-    (!wrong.is_empty()).then(|| Verdict::failed(GATE, format!("{what}: {}", wrong.join("; "))))
+    (!wrong.is_empty()).then(|| Verdict::make_failed(GATE, format!("{what}: {}", wrong.join("; "))))
 }
 
 /// Object times are claims: an Automatic candidate whose signed build time is not later than that of what is
 /// deployed is held.
-fn not_built_later(case: &Case, facts: &Facts, built: Option<Time>) -> Option<Verdict> {
+fn judge_build_time(case: &Case, facts: &Facts, built: Option<Time>) -> Option<Verdict> {
     let (Mode::Automatic, Some(deployed), Some(built)) = (case.mode, &case.deployed, built) else {
         return None;
     };
-    match facts_of(facts, &deployed.artifact)?.provenance.get(&case.order)? {
+    match find_facts(facts, &deployed.artifact)?.provenance.get(&case.order)? {
         Evidence::Proven(provenance) => {
             let running = provenance.finished_on?;
             (built <= running).then(|| {
-                Verdict::failed(
+                Verdict::make_failed(
                     GATE,
                     format!(
                         "its signed provenance says it was built at {built}, not later than what is deployed ({running}): an Automatic Order never goes back in age"
@@ -277,10 +277,10 @@ fn not_built_later(case: &Case, facts: &Facts, built: Option<Time>) -> Option<Ve
             })
         }
         Evidence::Unread(unread) => {
-            let mut verdict = Verdict::waiting(
+            let mut verdict = Verdict::make_waiting(
                 GATE,
                 For::Registry,
-                format!("{}: provenance of what is deployed: {}", unread.reason, unread_text(unread)),
+                format!("{}: provenance of what is deployed: {}", unread.reason, describe_unread(unread)),
             );
             verdict.unread = true;
             Some(verdict)
@@ -292,7 +292,11 @@ fn not_built_later(case: &Case, facts: &Facts, built: Option<Time>) -> Option<Ve
 
 /// The kept verdict of an artifact under the trust in force: for display and while waiting, never to promote.
 #[must_use]
-pub fn kept(case: &Case, artifact: &Artifact, trust: Option<Digest>) -> Option<(Time, Vec<String>)> {
+pub fn find_kept_verdict(
+    case: &Case,
+    artifact: &Artifact,
+    trust: Option<Digest>,
+) -> Option<(Time, Vec<String>)> {
     let kept = case.serving.as_ref()?.status.verified.as_ref()?;
     (kept.digest == artifact.digest && Some(kept.keys) == trust).then(|| (kept.time, kept.by.clone()))
 }
@@ -300,8 +304,8 @@ pub fn kept(case: &Case, artifact: &Artifact, trust: Option<Digest>) -> Option<(
 /// Why what is deployed cannot be deployed anew, where the registry says that the artifact is not there: it runs
 /// on from what Argo CD has, until that is gone, too.
 #[must_use]
-pub fn vanished(facts: &Facts, deployed: &Artifact) -> Option<String> {
-    match facts_of(facts, deployed)?.artifact.as_ref()? {
+pub fn describe_vanished(facts: &Facts, deployed: &Artifact) -> Option<String> {
+    match find_facts(facts, deployed)?.artifact.as_ref()? {
         Evidence::Missing(looked) if looked.reason == Some(Verified::ArtifactNotFound) => {
             Some(format!("what is deployed is not recoverable: {}", looked.why))
         }
@@ -312,10 +316,10 @@ pub fn vanished(facts: &Facts, deployed: &Artifact) -> Option<String> {
 /// Whether a Cluster joins: it belongs to the Environment that the deployed Preparation was promoted in, and
 /// has no Application yet.
 #[must_use]
-pub fn joins(case: &Case, slot: &Slot) -> bool {
+pub fn is_joining(case: &Case, slot: &Slot) -> bool {
     let Some(serving) = &case.serving else { return false };
     case.deployed.is_some()
-        && case.at_home()
+        && case.is_at_home()
         && slot.cluster.held.is_none()
         && !serving
             .status

@@ -23,23 +23,23 @@ static SANDBOX: LazyLock<Environment<'static>> = LazyLock::new(|| {
 ///
 /// # Errors
 /// It does not compile, fails, runs too long, or yields something that is neither true nor false.
-pub fn holds(expression: &str, predicate: &Json) -> Result<bool, String> {
+pub fn evaluate_expression(expression: &str, predicate: &Json) -> Result<bool, String> {
     if expression.len() > LONGEST {
         return Err(format!("the expression is longer than {LONGEST} bytes"));
     }
     let compiled = SANDBOX
         .compile_expression_owned(expression.to_owned())
-        .map_err(|e| format!("the expression {expression:?} does not compile: {}", cause(&e)))?;
+        .map_err(|e| format!("the expression {expression:?} does not compile: {}", format_cause(&e)))?;
     let answer = compiled
         .eval(Serde(predicate))
-        .map_err(|e| format!("the expression {expression:?} cannot be evaluated: {}", cause(&e)))?;
+        .map_err(|e| format!("the expression {expression:?} cannot be evaluated: {}", format_cause(&e)))?;
     match answer.kind() {
         ValueKind::Bool => Ok(answer.is_true()),
         other => Err(format!("the expression {expression:?} yields a {other}, not true or false")),
     }
 }
 
-fn cause(error: &minijinja::Error) -> String {
+fn format_cause(error: &minijinja::Error) -> String {
     match (error.kind(), error.detail()) {
         (ErrorKind::OutOfFuel, _) => "it runs too long".into(),
         (kind, Some(detail)) => format!("{kind}: {detail}"),
@@ -67,13 +67,15 @@ mod tests {
             ("'c' in passedTests", false),
             ("result is defined and missing is not defined", true),
         ] {
-            assert_eq!(holds(expression, &predicate), Ok(expected), "{expression}");
+            assert_eq!(evaluate_expression(expression, &predicate), Ok(expected), "{expression}");
         }
     }
 
     #[test]
     fn nothing_but_true_or_false_is_an_answer() {
-        let why = |expression: &str| holds(expression, &json!({"result": "PASSED", "n": 1})).unwrap_err();
+        let why = |expression: &str| {
+            evaluate_expression(expression, &json!({"result": "PASSED", "n": 1})).unwrap_err()
+        };
         assert!(why("result").contains("yields a string"), "{}", why("result"));
         assert!(why("n").contains("yields a number"));
         assert!(why("result ==").contains("does not compile"));
@@ -90,11 +92,11 @@ mod tests {
             "range(99999)|list|length + range(99999)|list|length > 0",
             "('x' * 100000000)|length > 0",
         ] {
-            let why = holds(heavy, &json!({})).unwrap_err();
+            let why = evaluate_expression(heavy, &json!({})).unwrap_err();
             assert!(why.contains("runs too long") || why.contains("too large"), "{heavy}: {why}");
         }
         for outward in ["include('x')", "import('x')", "env('HOME')", "read('x')"] {
-            assert!(holds(outward, &json!({})).is_err(), "{outward}");
+            assert!(evaluate_expression(outward, &json!({})).is_err(), "{outward}");
         }
     }
 }

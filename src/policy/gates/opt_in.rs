@@ -12,7 +12,7 @@ const GATE: GateName = GateName::OptIn;
 
 /// Nothing: git and the observed Applications decide.
 #[must_use]
-pub fn ask(_case: &Case) -> Vec<(Artifact, Claim)> {
+pub fn collect_claims(_case: &Case) -> Vec<(Artifact, Claim)> {
     Vec::new()
 }
 
@@ -20,7 +20,7 @@ pub fn ask(_case: &Case) -> Vec<(Artifact, Claim)> {
 ///
 /// # Errors
 /// The full message: Application, annotation, found and wanted.
-pub fn admits(slot: &Slot, context: &Context) -> Result<&'static str, String> {
+pub fn admit_slot(slot: &Slot, context: &Context) -> Result<&'static str, String> {
     if slot.observed.as_ref().is_some_and(|live| live.metadata.deletion_timestamp.is_some()) {
         return Err(format!(
             "Application {} is being deleted; it is not written before it is gone",
@@ -42,20 +42,20 @@ pub fn admits(slot: &Slot, context: &Context) -> Result<&'static str, String> {
 
 /// Passes once one Cluster can converge.
 #[must_use]
-pub fn judge(case: &Case, _facts: &Facts, context: &Context) -> Verdict {
+pub fn judge_opt_in(case: &Case, _facts: &Facts, context: &Context) -> Verdict {
     let mut open: Vec<(&Slot, &'static str)> = Vec::new();
     let mut held: Vec<String> = Vec::new();
     for slot in &case.slots {
         if slot.cluster.held.is_some() {
             continue;
         }
-        match admits(slot, context) {
+        match admit_slot(slot, context) {
             Ok(word) => open.push((slot, word)),
             Err(why) => held.push(format!("Cluster {}: {why}", slot.cluster.name)),
         }
     }
     if open.is_empty() {
-        return Verdict::waiting(
+        return Verdict::make_waiting(
             GATE,
             For::Person(vec!["the owner of the Application".into()]),
             if held.is_empty() { "no Cluster can take it".into() } else { held.join("; ") },
@@ -64,7 +64,7 @@ pub fn judge(case: &Case, _facts: &Facts, context: &Context) -> Verdict {
     let mut message: Vec<String> =
         open.iter().map(|(slot, word)| format!("Cluster {}: {word}", slot.cluster.name)).collect();
     message.extend(held);
-    let mut verdict = Verdict::passed(GATE, message.join("; "));
+    let mut verdict = Verdict::make_passed(GATE, message.join("; "));
     verdict.evidence = open
         .iter()
         .map(|(slot, word)| EvidenceRef {

@@ -8,7 +8,7 @@ use crate::model::order::ApprovalPolicy;
 ///
 /// # Errors
 /// A policy outside its bounds (1 to 32 approvals, 1 to 16 groups), or no group that all allow.
-pub fn strictest(
+pub fn find_strictest(
     order: Option<&ApprovalPolicy>,
     environment: Option<&ApprovalPolicy>,
     preparation: Option<&ApprovalPolicy>,
@@ -70,7 +70,7 @@ pub fn strictest(
 /// assert!(!no_weaker(&policy(2, &[]), &policy(2, &["platform"])), "nobody was left out");
 /// ```
 #[must_use]
-pub fn no_weaker(old: &ApprovalPolicy, today: &ApprovalPolicy) -> bool {
+pub fn is_as_strict(old: &ApprovalPolicy, today: &ApprovalPolicy) -> bool {
     let same_people = today.allowed_groups.is_empty()
         || (!old.allowed_groups.is_empty()
             && old.allowed_groups.iter().all(|group| today.allowed_groups.contains(group)));
@@ -94,38 +94,38 @@ mod tests {
         let order = policy(1, &["shop", "platform", "platform"]);
         let environment = policy(3, &["platform", "security", "shop"]);
         let preparation = policy(2, &["shop"]);
-        assert_eq!(strictest(None, None, None), Ok(None));
-        assert_eq!(strictest(Some(&order), None, None), Ok(Some(policy(1, &["platform", "shop"]))));
+        assert_eq!(find_strictest(None, None, None), Ok(None));
+        assert_eq!(find_strictest(Some(&order), None, None), Ok(Some(policy(1, &["platform", "shop"]))));
         assert_eq!(
-            strictest(Some(&order), Some(&environment), None),
+            find_strictest(Some(&order), Some(&environment), None),
             Ok(Some(policy(3, &["platform", "shop"])))
         );
         assert_eq!(
-            strictest(Some(&order), Some(&environment), Some(&preparation)),
+            find_strictest(Some(&order), Some(&environment), Some(&preparation)),
             Ok(Some(policy(3, &["shop"])))
         );
     }
 
     #[test]
     fn a_preparation_of_an_older_controller_limits_no_groups() {
-        assert_eq!(strictest(None, None, Some(&policy(2, &[]))), Ok(Some(policy(2, &[]))));
+        assert_eq!(find_strictest(None, None, Some(&policy(2, &[]))), Ok(Some(policy(2, &[]))));
         assert_eq!(
-            strictest(Some(&policy(1, &["a"])), None, Some(&policy(2, &[]))),
+            find_strictest(Some(&policy(1, &["a"])), None, Some(&policy(2, &[]))),
             Ok(Some(policy(2, &["a"])))
         );
-        assert_eq!(strictest(None, None, Some(&policy(0, &[]))), Ok(None));
+        assert_eq!(find_strictest(None, None, Some(&policy(0, &[]))), Ok(None));
     }
 
     #[test]
     fn what_nobody_could_meet_is_an_error() {
-        let why = strictest(Some(&policy(1, &["a"])), Some(&policy(1, &["b"])), None).unwrap_err();
+        let why = find_strictest(Some(&policy(1, &["a"])), Some(&policy(1, &["b"])), None).unwrap_err();
         assert_eq!(why, "no group may approve: the policies have none in common (Order: a; Environment: b)");
         for wrong in [policy(0, &["a"]), policy(33, &["a"]), policy(1, &[])] {
-            assert!(strictest(Some(&wrong), None, None).is_err(), "{wrong:?}");
-            assert!(strictest(None, Some(&wrong), None).is_err(), "{wrong:?}");
+            assert!(find_strictest(Some(&wrong), None, None).is_err(), "{wrong:?}");
+            assert!(find_strictest(None, Some(&wrong), None).is_err(), "{wrong:?}");
         }
         let many: Vec<String> = (0..17).map(|n| format!("g{n}")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
-        assert!(strictest(Some(&policy(1, &many)), None, None).is_err());
+        assert!(find_strictest(Some(&policy(1, &many)), None, None).is_err());
     }
 }

@@ -5,7 +5,7 @@
 //! records (`--no-records`) history is taken at its word, and every answer says so.
 
 use super::Context;
-use super::soak::Run;
+use super::soak::SoakRun;
 use crate::model::evidence::{Evidence, Facts, Proof, RecordAsk};
 use crate::model::id::{
     Artifact, ClusterName, Digest, EnvironmentName, Namespace, OrderName, OrderRef, PreparationName,
@@ -27,11 +27,11 @@ pub(crate) const DEPLOYMENT: &str = "https://kokumi.dev/attestations/deployment/
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct PromotionSays {
-    order: Named<OrderName>,
+    order: NamedRef<OrderName>,
     environment: EnvironmentName,
-    preparation: Named<PreparationName>,
+    preparation: NamedRef<PreparationName>,
     base_digest: Option<Digest>,
-    previous: Option<Previous>,
+    previous: Option<PreviousSays>,
     promoted_time: Time,
     target_namespace: Option<Namespace>,
     #[serde(default)]
@@ -51,24 +51,24 @@ pub struct PromotedTo {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct DeploymentSays {
-    order: Named<OrderName>,
+    order: NamedRef<OrderName>,
     environment: EnvironmentName,
-    preparation: Named<PreparationName>,
-    promotion_record: RecordRef,
+    preparation: NamedRef<PreparationName>,
+    promotion_record: RecordSays,
     first_healthy_time: Time,
     ended_time: Option<Time>,
     ended_reason: Option<Ended>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Named<N> {
+struct NamedRef<N> {
     namespace: Namespace,
     name: N,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Previous {
+struct PreviousSays {
     digest: Digest,
     /// Absent in records of older builds.
     first_healthy_time: Option<Time>,
@@ -76,12 +76,12 @@ struct Previous {
 }
 
 #[derive(Debug, Deserialize)]
-struct RecordRef {
+struct RecordSays {
     digest: Digest,
 }
 
 /// The records that an Order's history names, for [`Facts::records`].
-pub fn asks(order: &OrderRef, history: &[HistoryEntry]) -> Vec<RecordAsk> {
+pub fn collect_history_asks(order: &OrderRef, history: &[HistoryEntry]) -> Vec<RecordAsk> {
     let ask = |bundle: &Digest, entry: &HistoryEntry| RecordAsk {
         order: order.clone(),
         bundle: *bundle,
@@ -99,7 +99,7 @@ pub fn asks(order: &OrderRef, history: &[HistoryEntry]) -> Vec<RecordAsk> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Proven {
     /// Its times, as the records say them.
-    pub run: Run,
+    pub run: SoakRun,
     /// The Preparation.
     pub preparation: PreparationName,
     /// Its artifact.
@@ -117,7 +117,7 @@ pub struct Proven {
 ///
 /// # Errors
 /// Why it is not proven.
-pub fn entry(
+pub fn prove_entry(
     order: &OrderRef,
     history: &[HistoryEntry],
     at: usize,
@@ -127,9 +127,9 @@ pub fn entry(
 ) -> Result<Proven, String> {
     let claim = &history[at];
     let ended = claim.ended_time.zip(claim.ended_reason);
-    let newer = newer_promotion(history, at);
+    let newer = find_newer_promotion(history, at);
     let mut proven = Proven {
-        run: Run {
+        run: SoakRun {
             promoted: claim.promoted_time,
             first_healthy: claim.first_healthy_time,
             ended,
@@ -146,7 +146,7 @@ pub fn entry(
         proven.run.ended = Some((newer.promoted_time, Ended::Superseded));
     }
     if context.records {
-        signed(order, history, at, facts, &mut proven)?;
+        prove_records(order, history, at, facts, &mut proven)?;
     }
     if at == 0 && proven.run.ended.is_none() && proven.run.first_healthy.is_none() {
         proven.run.first_healthy = observed;
@@ -155,12 +155,12 @@ pub fn entry(
 }
 
 /// The promotion that came after that of `history[at]`: a recovery is no new promotion.
-fn newer_promotion(history: &[HistoryEntry], at: usize) -> Option<&HistoryEntry> {
+fn find_newer_promotion(history: &[HistoryEntry], at: usize) -> Option<&HistoryEntry> {
     let own = &history[at];
     history[..at].iter().rev().find(|e| e.promoted_time != own.promoted_time || e.digest != own.digest)
 }
 
-fn signed(
+fn prove_records(
     order: &OrderRef,
     history: &[HistoryEntry],
     at: usize,
@@ -168,9 +168,9 @@ fn signed(
     proven: &mut Proven,
 ) -> Result<(), String> {
     let claim = &history[at];
-    let (proof, promotion) = promotion(order, claim, facts)?;
+    let (proof, promotion) = prove_promotion(order, claim, facts)?;
     proven.base_digest = promotion.base_digest;
-    proven.evidence.push(reference(order, proof));
+    proven.evidence.push(make_reference(order, proof));
     let Some(promotion_bundle) = claim.promotion_record else { return Err("it names no record".into()) };
 
     // Every deployment record of this promotion that can be read: a Degraded end in one of them is an end,
@@ -178,7 +178,8 @@ fn signed(
     let mut healthy = None;
     for ask in history.iter().filter(|e| e.promotion_record == Some(promotion_bundle)) {
         let Some(bundle) = ask.deployment_record else { continue };
-        let Ok((proof, says)) = read::<DeploymentSays>(order, bundle, claim.digest, DEPLOYMENT, facts) else {
+        let Ok((proof, says)) = find_record::<DeploymentSays>(order, bundle, claim.digest, DEPLOYMENT, facts)
+        else {
             continue;
         };
         let same = says.order.namespace == order.namespace
@@ -195,7 +196,7 @@ fn signed(
             let ended = says.ended_time.unwrap_or(says.first_healthy_time);
             proven.run.ended = Some((ended, Ended::Degraded));
         }
-        healthy = Some(reference(order, proof));
+        healthy = Some(make_reference(order, proof));
     }
     match healthy {
         Some(reference) => proven.evidence.push(reference),
@@ -206,10 +207,10 @@ fn signed(
         None => proven.run.first_healthy = None,
     }
     if let Some((ended, Ended::Superseded)) = proven.run.ended {
-        let Some(newer) = newer_promotion(history, at) else {
+        let Some(newer) = find_newer_promotion(history, at) else {
             return Err(format!("its history says that it was superseded at {ended}, by nothing"));
         };
-        let (proof, next) = self::promotion(order, newer, facts)
+        let (proof, next) = self::prove_promotion(order, newer, facts)
             .map_err(|why| format!("what superseded it at {ended} is not proven: {why}"))?;
         let before = next.previous.filter(|p| p.digest == claim.digest && next.promoted_time == ended);
         let Some(before) = before else {
@@ -230,12 +231,12 @@ fn signed(
         }
         // How long it was seen healthy is the record's word, not history's.
         proven.run.healthy_until = before.healthy_until;
-        proven.evidence.push(reference(order, proof));
+        proven.evidence.push(make_reference(order, proof));
     }
     Ok(())
 }
 
-fn promotion<'f>(
+fn prove_promotion<'f>(
     order: &OrderRef,
     claim: &HistoryEntry,
     facts: &'f Facts,
@@ -243,9 +244,10 @@ fn promotion<'f>(
     let Some(bundle) = claim.promotion_record else {
         return Err(format!("its entry of {} names no promotion record", claim.promoted_time));
     };
-    let (proof, says) = read::<PromotionSays>(order, bundle, claim.digest, PROMOTION, facts)?;
-    let differs =
-        |what: &str| Err(format!("the signed promotion record {} names another {what}", bundle.short()));
+    let (proof, says) = find_record::<PromotionSays>(order, bundle, claim.digest, PROMOTION, facts)?;
+    let differs = |what: &str| {
+        Err(format!("the signed promotion record {} names another {what}", bundle.format_short()))
+    };
     if says.order.namespace != order.namespace || says.order.name != order.name {
         return differs("Order");
     }
@@ -261,14 +263,14 @@ fn promotion<'f>(
     Ok((proof, says))
 }
 
-fn read<'f, T: DeserializeOwned>(
+fn find_record<'f, T: DeserializeOwned>(
     order: &OrderRef,
     bundle: Digest,
     artifact: Digest,
     predicate_type: &str,
     facts: &'f Facts,
 ) -> Result<(&'f Proof, T), String> {
-    let short = bundle.short();
+    let short = bundle.format_short();
     let ask = RecordAsk { order: order.clone(), bundle, artifact };
     let proof = match facts.records.get(&ask) {
         Some(Evidence::Proven(proof)) => proof,
@@ -284,7 +286,7 @@ fn read<'f, T: DeserializeOwned>(
     Ok((proof, says))
 }
 
-fn reference(order: &OrderRef, proof: &Proof) -> EvidenceRef {
+fn make_reference(order: &OrderRef, proof: &Proof) -> EvidenceRef {
     EvidenceRef {
         kind: "record".into(),
         name: order.to_string(),
@@ -309,7 +311,7 @@ pub struct Promoted {
 ///
 /// # Errors
 /// Why it is not proven.
-pub fn deployed(case: &Case, facts: &Facts) -> Result<Promoted, String> {
+pub fn prove_deployed(case: &Case, facts: &Facts) -> Result<Promoted, String> {
     let Some(deployed) = &case.deployed else { return Err("nothing is deployed".into()) };
     let history = case.serving.as_deref().map_or(&[][..], |s| s.status.history.as_slice());
     let Some(newest) = history.first() else { return Err("its history has no entry of it".into()) };
@@ -320,10 +322,10 @@ pub fn deployed(case: &Case, facts: &Facts) -> Result<Promoted, String> {
         return Err(format!(
             "the newest entry of its history is of {} ({})",
             newest.preparation_name,
-            newest.digest.short()
+            newest.digest.format_short()
         ));
     }
-    if let Some(later) = history.iter().find(|e| e.promoted_time > newest.promoted_time.plus(SKEW)) {
+    if let Some(later) = history.iter().find(|e| e.promoted_time > newest.promoted_time.add_span(SKEW)) {
         return Err(format!(
             "its history is out of order: {} was promoted later, at {}",
             later.preparation_name, later.promoted_time
@@ -332,13 +334,13 @@ pub fn deployed(case: &Case, facts: &Facts) -> Result<Promoted, String> {
     if let Some(ended) = newest.ended_reason.filter(|reason| *reason != Ended::Degraded) {
         return Err(format!("the newest entry of its history says that it ended: {}", ended.as_str()));
     }
-    if let Some(later) = cut(&case.order, history, newest.promoted_time, facts) {
+    if let Some(later) = find_cut_promotion(&case.order, history, newest.promoted_time, facts) {
         return Err(format!(
             "its history was cut: a signed record says that {} was promoted later, at {}",
             later.preparation.name, later.promoted_time
         ));
     }
-    let (proof, says) = promotion(&case.order, newest, facts)?;
+    let (proof, says) = prove_promotion(&case.order, newest, facts)?;
     let subject = proof.statement.as_ref().and_then(|s| s.subject.as_deref());
     let of = subject.map(Artifact::parse).and_then(Result::ok);
     if of.as_ref() != Some(&deployed.artifact) {
@@ -351,7 +353,7 @@ pub fn deployed(case: &Case, facts: &Facts) -> Result<Promoted, String> {
     let same_namespace = match &says.target_namespace {
         Some(signed) => signed == namespace,
         // By an older build: what the Applications in git say goes on, and nothing else is new.
-        None => *namespace == case.order.namespace || in_git(case, namespace),
+        None => *namespace == case.order.namespace || is_in_git(case, namespace),
     };
     if !same_namespace {
         let signed = says.target_namespace.map_or("no".to_owned(), |n| n.to_string());
@@ -362,49 +364,60 @@ pub fn deployed(case: &Case, facts: &Facts) -> Result<Promoted, String> {
 
 /// A promotion of this Order that came after the newest of its `history`, by a signed record. One that history
 /// names may be of a runner whose clock was ahead.
-fn cut(order: &OrderRef, history: &[HistoryEntry], newest: Time, facts: &Facts) -> Option<PromotionSays> {
-    let kept = facts.of_order(order).filter_map(|ask| {
-        let (_, says) = read::<PromotionSays>(order, ask.bundle, ask.artifact, PROMOTION, facts).ok()?;
+fn find_cut_promotion(
+    order: &OrderRef,
+    history: &[HistoryEntry],
+    newest: Time,
+    facts: &Facts,
+) -> Option<PromotionSays> {
+    let kept = facts.find_records(order).filter_map(|ask| {
+        let (_, says) =
+            find_record::<PromotionSays>(order, ask.bundle, ask.artifact, PROMOTION, facts).ok()?;
         let is_named = history.iter().any(|e| e.promotion_record == Some(ask.bundle));
-        let is_later = says.promoted_time > if is_named { newest.plus(SKEW) } else { newest };
+        let is_later = says.promoted_time > if is_named { newest.add_span(SKEW) } else { newest };
         let is_own = says.order.namespace == order.namespace && says.order.name == order.name;
         (is_own && is_later).then_some(says)
     });
     kept.max_by_key(|says| says.promoted_time)
 }
 
-fn in_git(case: &Case, namespace: &Namespace) -> bool {
+fn is_in_git(case: &Case, namespace: &Namespace) -> bool {
     let applications = case.owned.values().filter_map(|file| file.application.as_ref().ok());
     applications.filter_map(|a| a.spec.destination.namespace.as_deref()).any(|n| n == namespace.as_str())
 }
 
 /// When this Order promoted this artifact in this Environment before, and the record that proves it.
 #[must_use]
-pub fn ran_here(
+pub fn prove_earlier_run(
     case: &Case,
     artifact: &Artifact,
     facts: &Facts,
     context: &Context,
 ) -> Option<(Time, Vec<EvidenceRef>)> {
-    entries_here(case, artifact).find_map(|(_, entry)| {
+    find_entries_here(case, artifact).find_map(|(_, entry)| {
         if !context.records {
             return Some((entry.promoted_time, Vec::new()));
         }
-        let (proof, says) = promotion(&case.order, entry, facts).ok()?;
-        Some((says.promoted_time, vec![reference(&case.order, proof)]))
+        let (proof, says) = prove_promotion(&case.order, entry, facts).ok()?;
+        Some((says.promoted_time, vec![make_reference(&case.order, proof)]))
     })
 }
 
 /// Whether this artifact was healthy here before, proven.
 #[must_use]
-pub fn healthy_here(case: &Case, artifact: &Artifact, facts: &Facts, context: &Context) -> Option<Proven> {
+pub fn prove_healthy_run(
+    case: &Case,
+    artifact: &Artifact,
+    facts: &Facts,
+    context: &Context,
+) -> Option<Proven> {
     let history = case.serving.as_deref().map_or(&[][..], |s| s.status.history.as_slice());
-    entries_here(case, artifact)
-        .filter_map(|(at, _)| entry(&case.order, history, at, None, facts, context).ok())
+    find_entries_here(case, artifact)
+        .filter_map(|(at, _)| prove_entry(&case.order, history, at, None, facts, context).ok())
         .find(|p| p.run.first_healthy.is_some_and(|since| since <= context.now))
 }
 
-fn entries_here<'a>(
+fn find_entries_here<'a>(
     case: &'a Case,
     artifact: &'a Artifact,
 ) -> impl Iterator<Item = (usize, &'a HistoryEntry)> {
@@ -419,7 +432,7 @@ fn entries_here<'a>(
 
 /// When this deployment ended Degraded, by a signed record among `records` (those on its artifact).
 #[must_use]
-pub fn degraded_end(order: &OrderRef, run: &Proven, records: &[Proof]) -> Option<Time> {
+pub fn find_degraded_end(order: &OrderRef, run: &Proven, records: &[Proof]) -> Option<Time> {
     records
         .iter()
         .filter_map(|proof| proof.statement.as_ref())

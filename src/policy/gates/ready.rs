@@ -16,43 +16,44 @@ const GATE: GateName = GateName::Ready;
 
 /// Nothing: objects alone decide.
 #[must_use]
-pub fn ask(_case: &Case) -> Vec<(Artifact, Claim)> {
+pub fn collect_claims(_case: &Case) -> Vec<(Artifact, Claim)> {
     Vec::new()
 }
 
 /// All that is wrong at once.
 #[must_use]
-pub fn judge(case: &Case, _facts: &Facts, context: &Context) -> Verdict {
+pub fn judge_ready(case: &Case, _facts: &Facts, context: &Context) -> Verdict {
     let Some(candidate) = &case.candidate else {
-        return Verdict::failed(GATE, "there is no candidate");
+        return Verdict::make_failed(GATE, "there is no candidate");
     };
     let mut wrong: Vec<String> = Vec::new();
-    wrong.extend(case.errors.iter().map(crate::error::Failure::sentence));
-    wrong.extend(case.holds.iter().map(|f| format!("held until this is mended: {}", f.sentence())));
+    wrong.extend(case.errors.iter().map(crate::error::Failure::format_sentence));
+    wrong.extend(case.holds.iter().map(|f| format!("held until this is mended: {}", f.format_sentence())));
     wrong.extend(case.candidate_faults.iter().cloned());
     if let Some(place) = &case.place {
-        wrong.extend(place_faults(case, candidate, place, context));
+        wrong.extend(collect_place_faults(case, candidate, place, context));
     }
     if let Some(kitchen) = &case.kitchen {
         let place = case.place.as_deref();
-        wrong.extend(kitchen_faults(candidate, place, &kitchen.spec));
+        wrong.extend(collect_kitchen_faults(candidate, place, &kitchen.spec));
     }
     if !wrong.is_empty() {
-        return Verdict::failed(GATE, wrong.join("; "));
+        return Verdict::make_failed(GATE, wrong.join("; "));
     }
-    let mut verdict = Verdict::passed(GATE, format!("Preparation {} is Ready and signed", candidate.name));
+    let mut verdict =
+        Verdict::make_passed(GATE, format!("Preparation {} is Ready and signed", candidate.name));
     verdict.evidence.push(EvidenceRef {
         kind: "artifact".into(),
         name: candidate.name.to_string(),
         digest: Some(candidate.artifact.digest),
-        uri: candidate.artifact.repository.url(),
+        uri: candidate.artifact.repository.format_url(),
         key: String::new(),
     });
-    verdict.parameters = parameters(case);
+    verdict.parameters = build_parameters(case);
     verdict
 }
 
-fn parameters(case: &Case) -> serde_json::Value {
+fn build_parameters(case: &Case) -> serde_json::Value {
     let place = case.place.as_deref();
     serde_json::json!({
         "environment": place.map(|p| p.name.as_str()),
@@ -64,8 +65,9 @@ fn parameters(case: &Case) -> serde_json::Value {
     })
 }
 
-fn place_faults(case: &Case, candidate: &Candidate, place: &Place, context: &Context) -> Vec<String> {
-    let mut wrong = namespace_faults(&case.order.namespace, &candidate.target_namespace, place, context);
+fn collect_place_faults(case: &Case, candidate: &Candidate, place: &Place, context: &Context) -> Vec<String> {
+    let mut wrong =
+        collect_namespace_faults(&case.order.namespace, &candidate.target_namespace, place, context);
     if place.clusters.is_empty() {
         wrong.push(format!("Environment {} has no Cluster", place.name));
     }
@@ -80,13 +82,18 @@ fn place_faults(case: &Case, candidate: &Candidate, place: &Place, context: &Con
     wrong
 }
 
-fn namespace_faults(own: &Namespace, target: &Namespace, place: &Place, context: &Context) -> Vec<String> {
+fn collect_namespace_faults(
+    own: &Namespace,
+    target: &Namespace,
+    place: &Place,
+    context: &Context,
+) -> Vec<String> {
     let mut wrong = Vec::new();
     if !place.allowed_namespaces.is_empty() && !place.allowed_namespaces.contains(own) {
         wrong.push(format!(
             "namespace {own} may not deploy to Environment {}; its allowedNamespaces: {}",
             place.name,
-            list(&place.allowed_namespaces)
+            format_list(&place.allowed_namespaces)
         ));
     }
     if target.as_str() == context.argocd_namespace {
@@ -95,7 +102,7 @@ fn namespace_faults(own: &Namespace, target: &Namespace, place: &Place, context:
         wrong.push(format!(
             "target namespace {target} is not the Preparation's own ({own}), and Environment {} does not admit it; its allowedTargetNamespaces: {}",
             place.name,
-            list(&place.allowed_target_namespaces)
+            format_list(&place.allowed_target_namespaces)
         ));
     }
     wrong
@@ -103,13 +110,17 @@ fn namespace_faults(own: &Namespace, target: &Namespace, place: &Place, context:
 
 /// Why the Kitchen does not let this artifact in: its registries, its reject list.
 #[must_use]
-pub fn kitchen_faults(candidate: &Candidate, place: Option<&Place>, kitchen: &KitchenSpec) -> Vec<String> {
-    not_admitted(&candidate.artifact, candidate.base_digest, place, kitchen)
+pub fn collect_kitchen_faults(
+    candidate: &Candidate,
+    place: Option<&Place>,
+    kitchen: &KitchenSpec,
+) -> Vec<String> {
+    collect_admission_faults(&candidate.artifact, candidate.base_digest, place, kitchen)
 }
 
 /// The same for an artifact that is nobody's candidate. `base`: what it was rendered from, where known.
 #[must_use]
-pub fn not_admitted(
+pub fn collect_admission_faults(
     artifact: &Artifact,
     base: Option<Digest>,
     place: Option<&Place>,
@@ -128,13 +139,13 @@ pub fn not_admitted(
         ));
     }
     let is_bad = |digest: &Digest| *digest == artifact.digest || Some(*digest) == base;
-    wrong.extend(rejected(kitchen, place, is_bad));
+    wrong.extend(find_rejected(kitchen, place, is_bad));
     wrong
 }
 
 /// Why what was deployed may not be deployed again where git does not hold it any more.
 #[must_use]
-pub fn not_admitted_again(
+pub fn collect_readmission_faults(
     case: &Case,
     place: &Place,
     deployed: &DeployedNow,
@@ -142,15 +153,16 @@ pub fn not_admitted_again(
     context: &Context,
 ) -> Vec<String> {
     let kitchen = case.kitchen.as_ref().map(|kitchen| &kitchen.spec);
-    let mut wrong =
-        kitchen.map(|k| not_admitted(&deployed.artifact, base, Some(place), k)).unwrap_or_default();
-    wrong.extend(namespace_faults(&case.order.namespace, &deployed.target_namespace, place, context));
+    let mut wrong = kitchen
+        .map(|k| collect_admission_faults(&deployed.artifact, base, Some(place), k))
+        .unwrap_or_default();
+    wrong.extend(collect_namespace_faults(&case.order.namespace, &deployed.target_namespace, place, context));
     wrong
 }
 
 /// Every digest on the Kitchen's reject list, for this Environment, that `is_meant`.
 #[must_use]
-pub fn rejected(
+pub fn find_rejected(
     kitchen: &KitchenSpec,
     place: Option<&Place>,
     is_meant: impl Fn(&Digest) -> bool,
@@ -167,6 +179,6 @@ pub fn rejected(
     kitchen.reject.iter().filter(here).filter(|r| is_meant(&r.digest)).map(said).collect()
 }
 
-fn list<T: ToString>(all: &[T]) -> String {
+fn format_list<T: ToString>(all: &[T]) -> String {
     if all.is_empty() { "none".into() } else { all.iter().map(T::to_string).collect::<Vec<_>>().join(", ") }
 }

@@ -12,7 +12,7 @@ use crate::model::time::{SKEW, Span, Time};
 
 /// One deployment of the change upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Run {
+pub struct SoakRun {
     /// When it was promoted there.
     pub promoted: Time,
     /// Healthy on every Ready Cluster since.
@@ -59,12 +59,12 @@ pub enum Soak {
 /// Judges `runs` in any order. `seen` is when the one that still runs was last looked at and found healthy,
 /// where it is healthy as of now.
 #[must_use]
-pub fn soak(runs: &[Run], span: Span, seen: Option<Time>, now: Time) -> Soak {
-    runs.iter().map(|run| one(run, span, seen, now)).max_by_key(rank).unwrap_or(Soak::Never)
+pub fn judge_soak(runs: &[SoakRun], span: Span, seen: Option<Time>, now: Time) -> Soak {
+    runs.iter().map(|run| judge_run(run, span, seen, now)).max_by_key(rank_soak).unwrap_or(Soak::Never)
 }
 
 /// The best answer is the one nearest to passing; of equal ones the latest, but the earliest instant.
-fn rank(soak: &Soak) -> (u8, i64) {
+fn rank_soak(soak: &Soak) -> (u8, i64) {
     match soak {
         Soak::Passed { complete, .. } => (8, complete.unix()),
         Soak::Unseen(time) => (7, time.unix()),
@@ -78,7 +78,7 @@ fn rank(soak: &Soak) -> (u8, i64) {
     }
 }
 
-fn one(run: &Run, span: Span, seen: Option<Time>, now: Time) -> Soak {
+fn judge_run(run: &SoakRun, span: Span, seen: Option<Time>, now: Time) -> Soak {
     if let Some((ended, Ended::Degraded)) = run.ended {
         return Soak::Degraded(ended);
     }
@@ -90,12 +90,12 @@ fn one(run: &Run, span: Span, seen: Option<Time>, now: Time) -> Soak {
     };
     // Healthy before it was promoted is the health of something else.
     let first_healthy = first_healthy.max(run.promoted);
-    let complete = first_healthy.plus(span);
-    if first_healthy > now.plus(SKEW) {
+    let complete = first_healthy.add_span(span);
+    if first_healthy > now.add_span(SKEW) {
         return Soak::ClockAhead(first_healthy);
     }
     match (run.ended, run.healthy_until) {
-        (Some((ended, _)), _) if ended > now.plus(SKEW) => Soak::ClockAhead(ended),
+        (Some((ended, _)), _) if ended > now.add_span(SKEW) => Soak::ClockAhead(ended),
         (Some((ended, _)), _) if ended < complete => Soak::TooShort(ended),
         (Some((ended, _)), Some(seen)) if seen < complete => Soak::Unwatched { ended, seen },
         (Some(_), _) if complete <= now => Soak::Passed { first_healthy, complete },
@@ -119,13 +119,13 @@ mod tests {
         Time::from_unix((DAY + minute) * 60)
     }
     fn minutes(n: u64) -> Span {
-        Span::of_seconds(n * 60)
+        Span::from_seconds(n * 60)
     }
-    fn running(promoted: i64, healthy: Option<i64>) -> Run {
-        Run { promoted: at(promoted), first_healthy: healthy.map(at), ended: None, healthy_until: None }
+    fn running(promoted: i64, healthy: Option<i64>) -> SoakRun {
+        SoakRun { promoted: at(promoted), first_healthy: healthy.map(at), ended: None, healthy_until: None }
     }
-    fn ended(promoted: i64, healthy: Option<i64>, end: i64, how: Ended) -> Run {
-        Run { ended: Some((at(end), how)), ..running(promoted, healthy) }
+    fn ended(promoted: i64, healthy: Option<i64>, end: i64, how: Ended) -> SoakRun {
+        SoakRun { ended: Some((at(end), how)), ..running(promoted, healthy) }
     }
     fn passed(healthy: i64, complete: i64) -> Soak {
         Soak::Passed { first_healthy: at(healthy), complete: at(complete) }
@@ -133,58 +133,76 @@ mod tests {
 
     #[test]
     fn what_never_ran_there_does_not_soak() {
-        assert_eq!(soak(&[], minutes(0), Some(at(9)), at(10)), Soak::Never);
+        assert_eq!(judge_soak(&[], minutes(0), Some(at(9)), at(10)), Soak::Never);
     }
 
     #[test]
     fn the_one_that_runs_soaks_to_the_second_and_must_be_seen_afterwards() {
         let run = [running(0, Some(10))];
         let one_second_before = Time::from_unix(at(40).unix() - 1);
-        assert_eq!(soak(&run, minutes(30), Some(at(39)), one_second_before), Soak::Until(at(40)));
-        assert_eq!(soak(&run, minutes(30), Some(at(40)), at(40)), passed(10, 40));
-        assert_eq!(soak(&run, minutes(30), Some(at(39)), at(90)), Soak::Unseen(at(40)), "a dead upstream");
-        assert_eq!(soak(&run, minutes(30), None, at(90)), Soak::Unseen(at(40)), "not healthy as of now");
-        assert_eq!(soak(&[running(0, None)], minutes(0), Some(at(9)), at(9)), Soak::NotHealthy);
+        assert_eq!(judge_soak(&run, minutes(30), Some(at(39)), one_second_before), Soak::Until(at(40)));
+        assert_eq!(judge_soak(&run, minutes(30), Some(at(40)), at(40)), passed(10, 40));
+        assert_eq!(
+            judge_soak(&run, minutes(30), Some(at(39)), at(90)),
+            Soak::Unseen(at(40)),
+            "a dead upstream"
+        );
+        assert_eq!(
+            judge_soak(&run, minutes(30), None, at(90)),
+            Soak::Unseen(at(40)),
+            "not healthy as of now"
+        );
+        assert_eq!(judge_soak(&[running(0, None)], minutes(0), Some(at(9)), at(9)), Soak::NotHealthy);
     }
 
     #[test]
     fn without_soak_healthy_once_is_enough() {
-        assert_eq!(soak(&[running(0, Some(10))], minutes(0), Some(at(10)), at(10)), passed(10, 10));
+        assert_eq!(judge_soak(&[running(0, Some(10))], minutes(0), Some(at(10)), at(10)), passed(10, 10));
         let short = [ended(0, Some(10), 10, Ended::Superseded)];
-        assert_eq!(soak(&short, minutes(0), None, at(20)), passed(10, 10));
+        assert_eq!(judge_soak(&short, minutes(0), None, at(20)), passed(10, 10));
         let never = [ended(0, None, 10, Ended::Superseded)];
-        assert_eq!(soak(&never, minutes(0), None, at(20)), Soak::TooShort(at(10)), "it was never healthy");
+        assert_eq!(
+            judge_soak(&never, minutes(0), None, at(20)),
+            Soak::TooShort(at(10)),
+            "it was never healthy"
+        );
     }
 
     #[test]
     fn a_superseded_one_counts_once_its_soak_was_complete() {
         let at_40 = |end| [ended(0, Some(10), end, Ended::Superseded)];
-        assert_eq!(soak(&at_40(40), minutes(30), None, at(90)), passed(10, 40));
-        assert_eq!(soak(&at_40(39), minutes(30), None, at(90)), Soak::TooShort(at(39)));
+        assert_eq!(judge_soak(&at_40(40), minutes(30), None, at(90)), passed(10, 40));
+        assert_eq!(judge_soak(&at_40(39), minutes(30), None, at(90)), Soak::TooShort(at(39)));
     }
 
     #[test]
     fn a_degraded_end_starts_it_again() {
         let long = ended(0, Some(0), 500, Ended::Degraded);
-        assert_eq!(soak(&[long], minutes(30), Some(at(600)), at(600)), Soak::Degraded(at(500)));
+        assert_eq!(judge_soak(&[long], minutes(30), Some(at(600)), at(600)), Soak::Degraded(at(500)));
         let recovered = [running(0, Some(510)), long];
-        assert_eq!(soak(&recovered, minutes(30), Some(at(539)), at(539)), Soak::Until(at(540)));
-        assert_eq!(soak(&recovered, minutes(30), Some(at(540)), at(540)), passed(510, 540));
+        assert_eq!(judge_soak(&recovered, minutes(30), Some(at(539)), at(539)), Soak::Until(at(540)));
+        assert_eq!(judge_soak(&recovered, minutes(30), Some(at(540)), at(540)), passed(510, 540));
     }
 
     #[test]
     fn healthy_before_the_promotion_is_somebody_elses_health() {
-        assert_eq!(soak(&[running(20, Some(10))], minutes(30), Some(at(45)), at(45)), Soak::Until(at(50)));
+        assert_eq!(
+            judge_soak(&[running(20, Some(10))], minutes(30), Some(at(45)), at(45)),
+            Soak::Until(at(50))
+        );
     }
 
     #[test]
     fn times_ahead_make_nothing_pass() {
-        assert_eq!(soak(&[running(0, Some(10))], minutes(5), Some(at(10)), at(0)), Soak::ClockAhead(at(10)));
+        assert_eq!(
+            judge_soak(&[running(0, Some(10))], minutes(5), Some(at(10)), at(0)),
+            Soak::ClockAhead(at(10))
+        );
         let end = [ended(0, Some(1), 10, Ended::Superseded)];
-        assert_eq!(soak(&end, minutes(5), None, at(2)), Soak::ClockAhead(at(10)));
-        assert_eq!(soak(&[running(0, Some(4))], minutes(0), Some(at(4)), at(0)), Soak::Until(at(4)));
+        assert_eq!(judge_soak(&end, minutes(5), None, at(2)), Soak::ClockAhead(at(10)));
+        assert_eq!(judge_soak(&[running(0, Some(4))], minutes(0), Some(at(4)), at(0)), Soak::Until(at(4)));
         let epoch = Time::from_unix(0);
-        assert_eq!(soak(&[running(0, Some(10))], minutes(0), None, epoch), Soak::ClockAhead(at(10)));
+        assert_eq!(judge_soak(&[running(0, Some(10))], minutes(0), None, epoch), Soak::ClockAhead(at(10)));
     }
 
     #[test]
@@ -194,7 +212,7 @@ mod tests {
             ended(50, Some(60), 70, Ended::Degraded),
             ended(0, Some(0), 40, Ended::Superseded),
         ];
-        assert_eq!(soak(&all, minutes(30), None, at(200)), passed(0, 30));
+        assert_eq!(judge_soak(&all, minutes(30), None, at(200)), passed(0, 30));
     }
 
     /// What happens upstream in one minute.
@@ -226,9 +244,9 @@ mod tests {
             stale in 0i64..4,
         ) {
             // What a recorder would have written.
-            let mut runs: Vec<Run> = Vec::new();
+            let mut runs: Vec<SoakRun> = Vec::new();
             let mut ours = false;
-            let mut current: Option<Run> = None;
+            let mut current: Option<SoakRun> = None;
             // The model: for how many minutes what runs has been healthy without a break.
             let mut healthy_for: Option<u64> = None;
             for (minute, event) in events.iter().enumerate() {
@@ -240,7 +258,7 @@ mod tests {
                     Event::Nothing => {}
                     Event::Promote(same) => {
                         if let Some(run) = current.take() {
-                            runs.push(Run { ended: run.ended.or(Some((at(minute), Ended::Superseded))), ..run });
+                            runs.push(SoakRun { ended: run.ended.or(Some((at(minute), Ended::Superseded))), ..run });
                         }
                         ours = *same;
                         current = ours.then(|| running(minute, None));
@@ -251,7 +269,7 @@ mod tests {
                             match run.ended {
                                 Some(_) => {
                                     runs.push(*run);
-                                    *run = Run { first_healthy: Some(at(minute)), ended: None, ..*run };
+                                    *run = SoakRun { first_healthy: Some(at(minute)), ended: None, ..*run };
                                     healthy_for = Some(0);
                                 }
                                 None if run.first_healthy.is_none() => {
@@ -278,7 +296,7 @@ mod tests {
             let last = events.len() as i64 - 1;
             let running_healthy = healthy_for.is_some();
             let seen = running_healthy.then(|| at(last - stale));
-            let answer = soak(&runs, minutes(span), seen, at(last));
+            let answer = judge_soak(&runs, minutes(span), seen, at(last));
 
             // The model counts what ended well, and of what runs only what was seen.
             let seen_for = healthy_for.and_then(|n| n.checked_sub(stale as u64));
@@ -286,17 +304,17 @@ mod tests {
             let expected = ended_best.max(seen_for).is_some_and(|n| n >= span);
             prop_assert_eq!(matches!(answer, Soak::Passed { .. }), expected, "{:?} {:?}", answer, runs);
             if let Soak::Until(time) = answer {
-                let later = soak(&runs, minutes(span), Some(time), time);
+                let later = judge_soak(&runs, minutes(span), Some(time), time);
                 prop_assert!(matches!(later, Soak::Passed { .. }), "{:?} at {}", later, time);
             }
         }
     }
 
     /// The longest health, in minutes, of what was superseded.
-    fn longest(runs: &[Run]) -> Option<u64> {
+    fn longest(runs: &[SoakRun]) -> Option<u64> {
         runs.iter()
             .filter_map(|run| match (run.first_healthy, run.ended) {
-                (Some(healthy), Some((end, Ended::Superseded))) => Some(end.since(healthy) / 60),
+                (Some(healthy), Some((end, Ended::Superseded))) => Some(end.seconds_since(healthy) / 60),
                 _ => None,
             })
             .max()

@@ -1,7 +1,7 @@
 //! Signed votes: the exact bytes a voter signs, and whether one of the voter's SSH keys signed them.
 //!
 //! The signature is OpenSSH's SSHSIG (`ssh-keygen -Y sign -n approval.delivery.kokumi.dev`), over the
-//! bytes that [`bytes()`] gives. It covers all that a vote says, so it survives squash, rebase and shallow
+//! bytes that [`build_vote_bytes()`] gives. It covers all that a vote says, so it survives squash, rebase and shallow
 //! clones, and a vote file that was edited afterwards no longer verifies. Knows nothing of policies.
 
 use crate::model::approval::Ballot;
@@ -40,7 +40,7 @@ const LONGEST: usize = 16 * 1024;
 /// );
 /// ```
 #[must_use]
-pub fn bytes(
+pub fn build_vote_bytes(
     namespace: &Namespace,
     preparation: &PreparationName,
     digest: Digest,
@@ -88,8 +88,8 @@ pub fn parse_key(line: &str) -> Result<PublicKey, String> {
 ///
 /// # Errors
 /// Why it does not count.
-pub fn verify(signature: &str, message: &[u8], keys: &[PublicKey]) -> Result<String, String> {
-    let signature = dearmor(signature)?;
+pub fn verify_signature(signature: &str, message: &[u8], keys: &[PublicKey]) -> Result<String, String> {
+    let signature = parse_armor(signature)?;
     if signature.namespace() != NAMESPACE {
         return Err(format!("it was made for {:?}, not for {NAMESPACE}", signature.namespace()));
     }
@@ -114,7 +114,7 @@ pub fn verify(signature: &str, message: &[u8], keys: &[PublicKey]) -> Result<Str
 }
 
 /// Reads the armor whatever the width of its lines: programs differ, and the crate reads OpenSSH's 70.
-fn dearmor(text: &str) -> Result<SshSig, String> {
+fn parse_armor(text: &str) -> Result<SshSig, String> {
     if text.len() > LONGEST {
         return Err(format!("it is longer than {LONGEST} bytes"));
     }
@@ -149,10 +149,10 @@ mod tests {
         PrivateKey::new(KeypairData::Ed25519(Ed25519Keypair::from_seed(&[seed; 32])), "ann").unwrap()
     }
     fn message(decision: Ballot) -> Vec<u8> {
-        bytes(
+        build_vote_bytes(
             &Namespace::parse("shop").unwrap(),
             &PreparationName::parse("podinfo-1").unwrap(),
-            crate::model::id::Digest::of(b"one"),
+            crate::model::id::Digest::hash_bytes(b"one"),
             decision,
             Time::parse("2026-01-02T10:00:00.5Z").unwrap(),
         )
@@ -165,7 +165,7 @@ mod tests {
     fn a_vote_is_by_one_of_the_keys_and_names_which() {
         let keys = [key(1).public_key().clone(), key(2).public_key().clone()];
         let vote = signed(&key(2), NAMESPACE, &message(Ballot::Approve));
-        let by = verify(&vote, &message(Ballot::Approve), &keys).unwrap();
+        let by = verify_signature(&vote, &message(Ballot::Approve), &keys).unwrap();
         assert_eq!(by, keys[1].fingerprint(HashAlg::Sha256).to_string());
     }
 
@@ -181,7 +181,7 @@ mod tests {
                 "\n-----BEGIN SSH SIGNATURE-----\r\n{}\r\n-----END SSH SIGNATURE-----\n\n",
                 lines.join("\r\n")
             );
-            verify(&text, &message(Ballot::Approve), &keys).unwrap();
+            verify_signature(&text, &message(Ballot::Approve), &keys).unwrap();
         }
     }
 
@@ -190,7 +190,7 @@ mod tests {
         let keys = [key(1).public_key().clone()];
         let approve = message(Ballot::Approve);
         let good = signed(&key(1), NAMESPACE, &approve);
-        let why = |signature: &str, message: &[u8]| verify(signature, message, &keys).unwrap_err();
+        let why = |signature: &str, message: &[u8]| verify_signature(signature, message, &keys).unwrap_err();
         assert!(why(&good, &message(Ballot::Reject)).contains("not over this"), "a flipped vote");
         assert!(why(&signed(&key(3), NAMESPACE, &approve), &approve).contains("no key of that approver"));
         assert!(why(&signed(&key(1), "git", &approve), &approve).contains("made for \"git\""));
@@ -206,7 +206,7 @@ mod tests {
         });
         assert!(why(&longer, &approve).contains("no SSHSIG"), "something follows");
         assert!(why(&"A".repeat(LONGEST + 1), &approve).contains("longer than"));
-        assert!(verify(&good, &approve, &[]).unwrap_err().contains("no key of that approver"));
+        assert!(verify_signature(&good, &approve, &[]).unwrap_err().contains("no key of that approver"));
     }
 
     #[test]
@@ -227,8 +227,8 @@ mod tests {
                 .to_pem(LineEnding::LF)
                 .unwrap()
         };
-        verify(&vote(1), &approve, std::slice::from_ref(&key)).unwrap();
-        let why = verify(&vote(0), &approve, std::slice::from_ref(&key)).unwrap_err();
+        verify_signature(&vote(1), &approve, std::slice::from_ref(&key)).unwrap();
+        let why = verify_signature(&vote(0), &approve, std::slice::from_ref(&key)).unwrap_err();
         assert_eq!(why, "the security key was not touched");
     }
 

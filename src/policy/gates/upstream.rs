@@ -5,30 +5,30 @@
 //! and by what this run itself observes, never by history alone.
 
 use super::proof::{self, Proven};
-use super::soak::{Soak, soak};
-use super::{Context, evidence, facts_of};
+use super::soak::{Soak, judge_soak};
+use super::{Context, evidence, find_facts};
 use crate::model::evidence::{Claim, Evidence, Facts, Unread};
 use crate::model::id::{Artifact, Digest};
 use crate::model::plan::Candidate;
 use crate::model::serving::HistoryEntry;
 use crate::model::time::{Span, Time};
-use crate::model::verdict::{EvidenceRef, For, GateName, Outcome, Verdict};
+use crate::model::verdict::{EvidenceRef, For, GateName, GateOutcome, Verdict};
 use crate::policy::resolve::Case;
 use crate::policy::resolve::history;
 use crate::policy::resolve::observe::{self, Health};
-use crate::policy::resolve::stage::{Stage, claims_same};
+use crate::policy::resolve::stage::{Stage, is_claimed_same};
 
 const GATE: GateName = GateName::Upstream;
 
 /// The provenance that links a base digest to the candidate, and the records on the artifacts that ran
 /// upstream: a Degraded end that the repository forgot is still there.
 #[must_use]
-pub fn ask(case: &Case) -> Vec<(Artifact, Claim)> {
+pub fn collect_claims(case: &Case) -> Vec<(Artifact, Claim)> {
     let Some(candidate) = case.candidate.as_ref().filter(|_| !case.stages.is_empty()) else {
         return Vec::new();
     };
     let mut all = Vec::new();
-    if by_base_only(case, candidate) {
+    if needs_base_link(case, candidate) {
         all.push((candidate.artifact.clone(), Claim::Provenance(case.order.clone())));
     }
     for stage in &case.stages {
@@ -39,62 +39,66 @@ pub fn ask(case: &Case) -> Vec<(Artifact, Claim)> {
     all
 }
 
-fn entries(stage: &Stage) -> &[HistoryEntry] {
+fn get_entries(stage: &Stage) -> &[HistoryEntry] {
     stage.serving.as_deref().map_or(&[], |s| s.status.history.as_slice())
 }
 
 /// Whether a stage cannot pass even if every record and provenance says what is claimed.
 #[must_use]
-pub fn hopeless(case: &Case, context: &Context) -> bool {
+pub fn cannot_pass(case: &Case, context: &Context) -> bool {
     let Some(candidate) = &case.candidate else { return true };
-    if case.ran_before(&candidate.artifact) {
+    if case.has_run_before(&candidate.artifact) {
         return false;
     }
     let trusting = Context { records: false, ..context.clone() };
     case.stages.iter().any(|stage| {
-        let answer = of_stage(stage, candidate, candidate.base_digest, &Facts::default(), &trusting);
+        let answer = prove_stage(stage, candidate, candidate.base_digest, &Facts::default(), &trusting);
         !matches!(answer.soak, Soak::Passed { .. })
     })
 }
 
 /// All stages; each says where it stands.
 #[must_use]
-pub fn judge(case: &Case, facts: &Facts, context: &Context) -> Verdict {
-    let Some(candidate) = &case.candidate else { return Verdict::failed(GATE, "there is no candidate") };
+pub fn judge_upstream(case: &Case, facts: &Facts, context: &Context) -> Verdict {
+    let Some(candidate) = &case.candidate else { return Verdict::make_failed(GATE, "there is no candidate") };
     if case.stages.is_empty() && case.demands.upstream.is_empty() {
-        return Verdict::passed(GATE, "no upstream stages");
+        return Verdict::make_passed(GATE, "no upstream stages");
     }
     if case.stages.len() < case.demands.upstream.len() {
-        return Verdict::failed(GATE, "an upstream stage is an error of the input; see the Order's errors");
+        return Verdict::make_failed(
+            GATE,
+            "an upstream stage is an error of the input; see the Order's errors",
+        );
     }
     if !context.records && !context.assumed && case.needs_approvals() {
-        return Verdict::failed(
+        return Verdict::make_failed(
             GATE,
             "this repository keeps no signed records, and an approval policy applies: history alone does not pass this gate",
         );
     }
-    if let Some((promoted, evidence)) = proof::ran_here(case, &candidate.artifact, facts, context) {
+    if let Some((promoted, evidence)) = proof::prove_earlier_run(case, &candidate.artifact, facts, context) {
         let message = format!("this artifact ran here before, promoted at {promoted}");
-        let mut verdict = Verdict::passed(GATE, message);
+        let mut verdict = Verdict::make_passed(GATE, message);
         verdict.evidence = evidence;
-        verdict.parameters = parameters(case);
+        verdict.parameters = build_parameters(case);
         return verdict;
     }
-    let answers: Vec<Answer> =
-        case.stages.iter().map(|stage| answer(case, candidate, stage, facts, context)).collect();
-    let mut verdict = Verdict::passed(GATE, said(&answers, context));
-    verdict.outcome = outcome(&answers);
+    let answers: Vec<JudgedStage> =
+        case.stages.iter().map(|stage| judge_stage(case, candidate, stage, facts, context)).collect();
+    let mut verdict = Verdict::make_passed(GATE, describe_answers(&answers, context));
+    verdict.outcome = sum_outcome(&answers);
     verdict.unread = answers.iter().any(|a| a.unread);
     verdict.evidence = answers.into_iter().flat_map(|a| a.evidence).collect();
-    verdict.parameters = parameters(case);
+    verdict.parameters = build_parameters(case);
     verdict
 }
 
 /// The stages that do not pass, at the context's clock.
 #[must_use]
-pub fn holding<'c>(case: &'c Case, facts: &Facts, context: &Context) -> Vec<&'c Stage> {
+pub fn find_holding_stages<'c>(case: &'c Case, facts: &Facts, context: &Context) -> Vec<&'c Stage> {
     let Some(candidate) = &case.candidate else { return Vec::new() };
-    let holds = |stage: &&Stage| answer(case, candidate, stage, facts, context).outcome != Outcome::Passed;
+    let holds =
+        |stage: &&Stage| judge_stage(case, candidate, stage, facts, context).outcome != GateOutcome::Passed;
     case.stages.iter().filter(holds).collect()
 }
 
@@ -105,29 +109,31 @@ pub fn is_same_change(one: &Candidate, other: &Candidate) -> bool {
         || (one.base_digest.is_some() && one.base_digest == other.base_digest)
 }
 
-struct Answer {
-    outcome: Outcome,
+struct JudgedStage {
+    outcome: GateOutcome,
     message: String,
     evidence: Vec<EvidenceRef>,
     unread: bool,
 }
 
 /// The first that needs something other than time; else the latest instant; else all pass.
-fn outcome(answers: &[Answer]) -> Outcome {
-    let waits = |a: &&Answer| a.outcome != Outcome::Passed;
+fn sum_outcome(answers: &[JudgedStage]) -> GateOutcome {
+    let waits = |a: &&JudgedStage| a.outcome != GateOutcome::Passed;
     let until = answers.iter().filter_map(|a| match &a.outcome {
-        Outcome::Waiting(For::Instant(time)) => Some(*time),
-        Outcome::Waiting(_) | Outcome::Passed | Outcome::Failed => None,
+        GateOutcome::Waiting(For::Instant(time)) => Some(*time),
+        GateOutcome::Waiting(_) | GateOutcome::Passed | GateOutcome::Failed => None,
     });
     let other = answers
         .iter()
         .filter(waits)
-        .find(|a| !matches!(a.outcome, Outcome::Waiting(For::Instant(_))))
+        .find(|a| !matches!(a.outcome, GateOutcome::Waiting(For::Instant(_))))
         .map(|a| a.outcome.clone());
-    other.or_else(|| until.max().map(|t| Outcome::Waiting(For::Instant(t)))).unwrap_or(Outcome::Passed)
+    other
+        .or_else(|| until.max().map(|t| GateOutcome::Waiting(For::Instant(t))))
+        .unwrap_or(GateOutcome::Passed)
 }
 
-fn said(answers: &[Answer], context: &Context) -> String {
+fn describe_answers(answers: &[JudgedStage], context: &Context) -> String {
     let mut all: Vec<&str> = answers.iter().map(|a| a.message.as_str()).collect();
     if !context.records && !context.assumed {
         all.push("judged by history alone: this repository keeps no signed records");
@@ -135,7 +141,7 @@ fn said(answers: &[Answer], context: &Context) -> String {
     all.join("; ")
 }
 
-fn parameters(case: &Case) -> serde_json::Value {
+fn build_parameters(case: &Case) -> serde_json::Value {
     let stages: Vec<_> =
         case.stages.iter().map(|s| serde_json::json!({"order": s.order, "soak": s.soak})).collect();
     serde_json::json!({"upstream": stages})
@@ -151,7 +157,7 @@ struct StageAnswer {
 }
 
 /// `base`: the base digest under which a deployment is of the same change, where there is one.
-fn of_stage(
+fn prove_stage(
     stage: &Stage,
     candidate: &Candidate,
     base: Option<Digest>,
@@ -161,7 +167,9 @@ fn of_stage(
     let same =
         |run: &Proven| run.digest == candidate.artifact.digest || (base.is_some() && run.base_digest == base);
     let health = match &stage.deployed {
-        Some(deployed) => observe::deployed(deployed, entries(stage), stage.seen.as_deref(), context.now),
+        Some(deployed) => {
+            observe::observe_deployed(deployed, get_entries(stage), stage.seen.as_deref(), context.now)
+        }
         None => Health::NotObserved,
     };
     let steady = match &health {
@@ -169,19 +177,19 @@ fn of_stage(
         Health::Degraded { .. } | Health::Deploying { .. } | Health::NotObserved => None,
     };
     // What this run sees of it is no claim: it counts in this very run.
-    let history = history::observed(entries(stage), &health);
+    let history = history::record_observation(get_entries(stage), &health);
     let mut unproven = Vec::new();
     let mut runs = Vec::new();
     for at in 0..history.len() {
-        match proof::entry(&stage.order, &history, at, steady.map(|s| s.since), facts, context) {
+        match proof::prove_entry(&stage.order, &history, at, steady.map(|s| s.since), facts, context) {
             Ok(proven) if same(&proven) => runs.push(proven),
             Ok(_) => {}
-            Err(why) if claims_same(candidate, &history[at]) => unproven.push(why),
+            Err(why) if is_claimed_same(candidate, &history[at]) => unproven.push(why),
             Err(_) => {}
         }
     }
     let seen = steady.map(|s| if context.foreseen { s.reconciled.max(context.now) } else { s.reconciled });
-    let answer = soak(&runs.iter().map(|r| r.run).collect::<Vec<_>>(), stage.soak, seen, context.now);
+    let answer = judge_soak(&runs.iter().map(|r| r.run).collect::<Vec<_>>(), stage.soak, seen, context.now);
     let run = runs.into_iter().find(|r| match answer {
         Soak::Passed { first_healthy, .. } => {
             r.run.first_healthy.map(|t| t.max(r.run.promoted)) == Some(first_healthy)
@@ -191,10 +199,16 @@ fn of_stage(
     StageAnswer { soak: answer, run, unproven }
 }
 
-fn answer(case: &Case, candidate: &Candidate, stage: &Stage, facts: &Facts, context: &Context) -> Answer {
+fn judge_stage(
+    case: &Case,
+    candidate: &Candidate,
+    stage: &Stage,
+    facts: &Facts,
+    context: &Context,
+) -> JudgedStage {
     let order = &stage.order;
-    let waiting = |what: For, message: String| Answer {
-        outcome: Outcome::Waiting(what),
+    let waiting = |what: For, message: String| JudgedStage {
+        outcome: GateOutcome::Waiting(what),
         message,
         evidence: Vec::new(),
         unread: false,
@@ -202,21 +216,22 @@ fn answer(case: &Case, candidate: &Candidate, stage: &Stage, facts: &Facts, cont
     if let Some(why) = &stage.unreadable {
         return waiting(For::Order(order.clone()), format!("{order} cannot be read: {why}"));
     }
-    let link = base_link(case, candidate, facts);
+    let link = find_base_link(case, candidate, facts);
     let base = match link {
         Link::Listed(base) => Some(base),
         // It was not asked for, because the stage cannot pass as it is: what is claimed says why not.
         Link::NotRead => candidate.base_digest,
         Link::Unlisted => None,
         Link::Unread(unread) => {
-            return Answer {
+            return JudgedStage {
                 unread: true,
-                ..waiting(For::Registry, format!("provenance of the candidate: {}", unread_text(unread)))
+                ..waiting(For::Registry, format!("provenance of the candidate: {}", describe_unread(unread)))
             };
         }
     };
-    let claimed: Vec<&HistoryEntry> = entries(stage).iter().filter(|e| claims_same(candidate, e)).collect();
-    let found = of_stage(stage, candidate, base, facts, context);
+    let claimed: Vec<&HistoryEntry> =
+        get_entries(stage).iter().filter(|e| is_claimed_same(candidate, e)).collect();
+    let found = prove_stage(stage, candidate, base, facts, context);
     let soaked = match stage.soak {
         Span::ZERO => String::new(),
         span => format!(" for {span}"),
@@ -230,17 +245,17 @@ fn answer(case: &Case, candidate: &Candidate, stage: &Stage, facts: &Facts, cont
                 let message = "the candidate's provenance was not read in this run: another gate holds";
                 return waiting(For::AnotherGate, format!("{order}: {message}"));
             }
-            match forgotten_end(stage, &run, facts) {
-                Ok(None) => passed(stage, run, first_healthy, complete),
+            match find_forgotten_end(stage, &run, facts) {
+                Ok(None) => make_passed(stage, run, first_healthy, complete),
                 Ok(Some(ended)) => waiting(
                     For::Order(order.clone()),
                     format!(
                         "{order} ran this change, and a signed record on the artifact says that it ended Degraded at {ended}, which its history does not"
                     ),
                 ),
-                Err(unread) => Answer {
+                Err(unread) => JudgedStage {
                     unread: true,
-                    ..waiting(For::Registry, format!("records of {order}: {}", unread_text(unread)))
+                    ..waiting(For::Registry, format!("records of {order}: {}", describe_unread(unread)))
                 },
             }
         }
@@ -275,7 +290,7 @@ fn answer(case: &Case, candidate: &Candidate, stage: &Stage, facts: &Facts, cont
             For::Evidence,
             format!(
                 "{order} ran the same base {}, but the candidate's signed provenance does not list it among what it was made from",
-                candidate.base_digest.map(|d| d.short()).unwrap_or_default()
+                candidate.base_digest.map(|d| d.format_short()).unwrap_or_default()
             ),
         ),
         Soak::Degraded(time) => waiting(
@@ -295,11 +310,11 @@ fn answer(case: &Case, candidate: &Candidate, stage: &Stage, facts: &Facts, cont
                 stage.soak
             ),
         ),
-        Soak::Never => waiting(For::Order(order.clone()), never(stage)),
+        Soak::Never => waiting(For::Order(order.clone()), describe_never_ran(stage)),
     }
 }
 
-fn passed(stage: &Stage, run: Proven, first_healthy: Time, complete: Time) -> Answer {
+fn make_passed(stage: &Stage, run: Proven, first_healthy: Time, complete: Time) -> JudgedStage {
     let message = match stage.soak {
         Span::ZERO => {
             format!("{} ran this change as {}, healthy since {first_healthy}", stage.order, run.preparation)
@@ -317,16 +332,16 @@ fn passed(stage: &Stage, run: Proven, first_healthy: Time, complete: Time) -> An
         key: String::new(),
     }];
     evidence.extend(run.evidence);
-    Answer { outcome: Outcome::Passed, message, evidence, unread: false }
+    JudgedStage { outcome: GateOutcome::Passed, message, evidence, unread: false }
 }
 
-fn never(stage: &Stage) -> String {
+fn describe_never_ran(stage: &Stage) -> String {
     match &stage.deployed {
         Some(deployed) => format!(
             "{} has not run this change; it runs {} ({})",
             stage.order,
             deployed.preparation,
-            deployed.artifact.digest.short()
+            deployed.artifact.digest.format_short()
         ),
         None => format!("{} has not run this change; nothing is deployed there", stage.order),
     }
@@ -343,12 +358,12 @@ enum Link<'f> {
     NotRead,
 }
 
-fn base_link<'f>(case: &Case, candidate: &Candidate, facts: &'f Facts) -> Link<'f> {
+fn find_base_link<'f>(case: &Case, candidate: &Candidate, facts: &'f Facts) -> Link<'f> {
     let Some(base) = candidate.base_digest else { return Link::Unlisted };
-    let provenance = facts_of(facts, &candidate.artifact).and_then(|f| f.provenance.get(&case.order));
+    let provenance = find_facts(facts, &candidate.artifact).and_then(|f| f.provenance.get(&case.order));
     match provenance {
         Some(Evidence::Proven(provenance)) if provenance.dependencies.contains(&base) => Link::Listed(base),
-        Some(Evidence::Unread(unread)) if by_base_only(case, candidate) => Link::Unread(unread),
+        Some(Evidence::Unread(unread)) if needs_base_link(case, candidate) => Link::Unread(unread),
         Some(Evidence::Proven(_) | Evidence::Unread(_) | Evidence::Missing(_) | Evidence::Invalid(_)) => {
             Link::Unlisted
         }
@@ -359,31 +374,31 @@ fn base_link<'f>(case: &Case, candidate: &Candidate, facts: &'f Facts) -> Link<'
 /// The candidate's base digest, where its signed provenance lists it: what an object claims to be rendered from
 /// is not recorded, or stages behind this Order would take it for the same change.
 #[must_use]
-pub fn proven_base(case: &Case, candidate: &Candidate, facts: &Facts) -> Option<Digest> {
-    match base_link(case, candidate, facts) {
+pub fn find_proven_base(case: &Case, candidate: &Candidate, facts: &Facts) -> Option<Digest> {
+    match find_base_link(case, candidate, facts) {
         Link::Listed(base) => Some(base),
         Link::Unlisted | Link::Unread(_) | Link::NotRead => None,
     }
 }
 
-fn by_base_only(case: &Case, candidate: &Candidate) -> bool {
+fn needs_base_link(case: &Case, candidate: &Candidate) -> bool {
     case.stages.iter().any(|stage| {
-        let same = || entries(stage).iter().filter(|e| claims_same(candidate, e));
+        let same = || get_entries(stage).iter().filter(|e| is_claimed_same(candidate, e));
         same().next().is_some() && !same().any(|e| e.digest == candidate.artifact.digest)
     })
 }
 
 /// A Degraded end of this very deployment that a signed record on the artifact tells and the repository
 /// does not.
-fn forgotten_end<'f>(stage: &Stage, run: &Proven, facts: &'f Facts) -> Result<Option<Time>, &'f Unread> {
+fn find_forgotten_end<'f>(stage: &Stage, run: &Proven, facts: &'f Facts) -> Result<Option<Time>, &'f Unread> {
     let Some(artifact) = stage.artifacts.get(&run.digest) else { return Ok(None) };
-    match facts_of(facts, artifact).and_then(|f| f.records.as_ref()) {
-        Some(Evidence::Proven(records)) => Ok(proof::degraded_end(&stage.order, run, records)),
+    match find_facts(facts, artifact).and_then(|f| f.records.as_ref()) {
+        Some(Evidence::Proven(records)) => Ok(proof::find_degraded_end(&stage.order, run, records)),
         Some(Evidence::Unread(unread)) => Err(unread),
         Some(Evidence::Missing(_) | Evidence::Invalid(_)) | None => Ok(None),
     }
 }
 
-fn unread_text(unread: &Unread) -> String {
-    format!("{}: {}", unread.reason, evidence::unread_text(unread))
+fn describe_unread(unread: &Unread) -> String {
+    format!("{}: {}", unread.reason, evidence::describe_unread(unread))
 }

@@ -33,7 +33,7 @@ use std::sync::{Arc, Mutex};
 #[derive(Debug, Clone, Default)]
 pub struct Electorate {
     trust: ApprovalTrust,
-    known: BTreeMap<(String, String), Known>,
+    known: BTreeMap<(String, String), KnownVoter>,
     /// Signatures that were verified already: a gate is asked several times in a run, and a signature over
     /// given bytes by given keys verifies or not for good.
     verified: Arc<Mutex<HashMap<[u8; 32], bool>>>,
@@ -42,7 +42,7 @@ pub struct Electorate {
 }
 
 #[derive(Debug, Clone)]
-struct Known {
+struct KnownVoter {
     name: String,
     groups: BTreeSet<String>,
     keys: Vec<PublicKey>,
@@ -54,13 +54,13 @@ impl Electorate {
     #[must_use]
     pub fn new(trust: ApprovalTrust, approvers: &[KnownApprover]) -> Self {
         let mut warnings = Vec::new();
-        let mut known: BTreeMap<(String, String), Known> = BTreeMap::new();
+        let mut known: BTreeMap<(String, String), KnownVoter> = BTreeMap::new();
         let mut twice = BTreeSet::new();
         let mut owners: BTreeMap<String, (String, String)> = BTreeMap::new();
         let mut shared = BTreeSet::new();
         for approver in approvers {
             let identity = (approver.issuer.clone(), approver.subject.clone());
-            let name = readable(&approver.username, &identity);
+            let name = describe_voter(&approver.username, &identity);
             let mut keys = Vec::new();
             for (index, line) in approver.ssh_keys.iter().enumerate() {
                 match ssh_vote::parse_key(line) {
@@ -77,7 +77,8 @@ impl Electorate {
                     Err(why) => warnings.push(format!("Kitchen approver {name}: sshKeys[{index}]: {why}")),
                 }
             }
-            let entry = Known { name: name.clone(), groups: approver.groups.iter().cloned().collect(), keys };
+            let entry =
+                KnownVoter { name: name.clone(), groups: approver.groups.iter().cloned().collect(), keys };
             if known.insert(identity.clone(), entry).is_some() && twice.insert(identity) {
                 warnings.push(format!(
                     "Kitchen approver {name} is listed twice; votes of that identity count for nothing until one is removed"
@@ -94,7 +95,7 @@ impl Electorate {
     }
 
     /// Whether `signature` is over `message` by a key of this approver.
-    fn is_signed(&self, known: &Known, who: &(String, String), signature: &str, message: &[u8]) -> bool {
+    fn is_signed(&self, known: &KnownVoter, who: &(String, String), signature: &str, message: &[u8]) -> bool {
         let mut hash = Sha256::new();
         for part in [who.0.as_bytes(), who.1.as_bytes(), message, signature.as_bytes()] {
             hash.update((part.len() as u64).to_be_bytes());
@@ -103,7 +104,7 @@ impl Electorate {
         let key: [u8; 32] = hash.finalize().into();
         let remembered = self.verified.lock().ok().and_then(|all| all.get(&key).copied());
         remembered.unwrap_or_else(|| {
-            let verifies = ssh_vote::verify(signature, message, &known.keys).is_ok();
+            let verifies = ssh_vote::verify_signature(signature, message, &known.keys).is_ok();
             if let Ok(mut all) = self.verified.lock() {
                 all.insert(key, verifies);
             }
@@ -119,47 +120,47 @@ impl Electorate {
 
     /// The groups that count for this approver: the Kitchen's, or what the vote says where the API server
     /// vouches for it (`Cluster`), or where the merge rules do and the Kitchen lists nobody (`Repository`).
-    fn groups(&self, approver: &Approver) -> Option<BTreeSet<String>> {
+    fn find_groups(&self, approver: &Approver) -> Option<BTreeSet<String>> {
         let own = || Some(approver.groups.iter().cloned().collect());
         match self.trust {
             ApprovalTrust::Cluster => own(),
             ApprovalTrust::Repository if self.known.is_empty() && self.warnings.is_empty() => own(),
             ApprovalTrust::Signed | ApprovalTrust::Repository => {
-                self.known.get(&identity(approver)).map(|k| k.groups.clone())
+                self.known.get(&make_identity(approver)).map(|k| k.groups.clone())
             }
         }
     }
 
     fn is_eligible(&self, approver: &Approver, policy: &ApprovalPolicy) -> bool {
-        self.groups(approver).is_some_and(|groups| allowed(&groups, policy))
+        self.find_groups(approver).is_some_and(|groups| is_allowed(&groups, policy))
     }
 
     /// Known people who may vote under `policy`, sorted: (issuer, subject) and a name for messages.
     #[must_use]
-    pub fn eligible(&self, policy: &ApprovalPolicy) -> Vec<(&(String, String), &str)> {
+    pub fn collect_eligible(&self, policy: &ApprovalPolicy) -> Vec<(&(String, String), &str)> {
         self.known
             .iter()
-            .filter(|(_, known)| allowed(&known.groups, policy))
+            .filter(|(_, known)| is_allowed(&known.groups, policy))
             .map(|(identity, known)| (identity, known.name.as_str()))
             .collect()
     }
 }
 
-fn allowed(groups: &BTreeSet<String>, policy: &ApprovalPolicy) -> bool {
+fn is_allowed(groups: &BTreeSet<String>, policy: &ApprovalPolicy) -> bool {
     policy.allowed_groups.is_empty() || policy.allowed_groups.iter().any(|group| groups.contains(group))
 }
 
-fn identity(approver: &Approver) -> (String, String) {
+fn make_identity(approver: &Approver) -> (String, String) {
     (approver.issuer.clone(), approver.subject.clone())
 }
 
-fn readable(username: &str, identity: &(String, String)) -> String {
+fn describe_voter(username: &str, identity: &(String, String)) -> String {
     if username.is_empty() { format!("{} at {}", identity.1, identity.0) } else { username.to_owned() }
 }
 
 /// What is voted on, and how far it has come.
 #[derive(Debug, Clone)]
-pub struct Question<'a> {
+pub struct VoteQuestion<'a> {
     /// The Order's namespace.
     pub namespace: &'a Namespace,
     /// The candidate.
@@ -223,15 +224,15 @@ struct Cast {
 /// or its digest under a name that no Preparation has; `remembered` is `status.approval.votes` where that
 /// is of this candidate.
 #[must_use]
-pub fn tally<'a>(
-    question: &Question,
+pub fn tally_votes<'a>(
+    question: &VoteQuestion,
     electorate: &Electorate,
     approvals: impl IntoIterator<Item = Paper<'a>>,
     remembered: &[VoteStatus],
     now: Time,
 ) -> Tally {
     let mut warnings = Vec::new();
-    let mut casts = gather(question, approvals, remembered);
+    let mut casts = collect_casts(question, approvals, remembered);
     for cast in casts.iter().filter(|cast| cast.in_hand && !cast.by_server) {
         if electorate.trust == ApprovalTrust::Cluster {
             warnings.push(format!(
@@ -240,7 +241,7 @@ pub fn tally<'a>(
             ));
         }
     }
-    let latest_clock = now.plus(SKEW);
+    let latest_clock = now.add_span(SKEW);
     casts.retain(|cast| {
         let vote = &cast.vote;
         let stated = vote.creation_time.map_or(vote.submitted_time, |c| c.max(vote.submitted_time));
@@ -259,8 +260,8 @@ pub fn tally<'a>(
     let mut rest = Vec::new();
     let mut by_approver: BTreeMap<(String, String), Vec<Cast>> = BTreeMap::new();
     for mut cast in casts {
-        match authentic(question, electorate, &cast) {
-            Ok(()) => by_approver.entry(identity(&cast.vote.approver)).or_default().push(cast),
+        match check_authenticity(question, electorate, &cast) {
+            Ok(()) => by_approver.entry(make_identity(&cast.vote.approver)).or_default().push(cast),
             Err(reason) => {
                 cast.vote.reason = reason;
                 // What is neither authentic nor in hand is no vote that was ever seen.
@@ -274,7 +275,7 @@ pub fn tally<'a>(
     let mut tally = Tally { warnings, ..Tally::default() };
     let mut counted = Vec::new();
     for casts in by_approver.into_values() {
-        for (cast, reason) in live(question, electorate, casts) {
+        for (cast, reason) in judge_casts(question, electorate, casts) {
             let mut vote = cast.vote;
             vote.reason = reason;
             if reason == Vote::Counted {
@@ -286,13 +287,13 @@ pub fn tally<'a>(
             }
         }
     }
-    judge(&mut tally, question, electorate, &counted);
-    tally.votes = keep(electorate.trust, counted, rest);
+    count_votes(&mut tally, question, electorate, &counted);
+    tally.votes = keep_votes(electorate.trust, counted, rest);
     tally
 }
 
-fn gather<'a>(
-    question: &Question,
+fn collect_casts<'a>(
+    question: &VoteQuestion,
     approvals: impl IntoIterator<Item = Paper<'a>>,
     remembered: &[VoteStatus],
 ) -> Vec<Cast> {
@@ -328,7 +329,7 @@ fn gather<'a>(
             cast.on_preparation
                 && cast.on_uid
                 && other.name == vote.name
-                && identity(&other.approver) == identity(&vote.approver)
+                && make_identity(&other.approver) == make_identity(&vote.approver)
                 && (other.decision, other.digest, other.submitted_time)
                     == (vote.decision, vote.digest, vote.submitted_time)
                 && other.signature == vote.signature
@@ -343,7 +344,7 @@ fn gather<'a>(
 }
 
 /// Whether the vote is on this candidate, and by whom it says.
-fn authentic(question: &Question, electorate: &Electorate, cast: &Cast) -> Result<(), Vote> {
+fn check_authenticity(question: &VoteQuestion, electorate: &Electorate, cast: &Cast) -> Result<(), Vote> {
     if !cast.on_preparation {
         return Err(Vote::PreparationNotFound);
     }
@@ -357,11 +358,11 @@ fn authentic(question: &Question, electorate: &Electorate, cast: &Cast) -> Resul
             if cast.by_server || seen_veto { Ok(()) } else { Err(Vote::SignatureMissing) }
         }
         ApprovalTrust::Signed => {
-            let who = identity(&cast.vote.approver);
+            let who = make_identity(&cast.vote.approver);
             let known = electorate.known.get(&who).ok_or(Vote::NotEligible)?;
             let signature = cast.vote.signature.as_deref().filter(|s| !s.trim().is_empty());
             let signature = signature.ok_or(Vote::SignatureMissing)?;
-            let message = ssh_vote::bytes(
+            let message = ssh_vote::build_vote_bytes(
                 question.namespace,
                 question.preparation,
                 question.digest,
@@ -378,7 +379,7 @@ fn authentic(question: &Question, electorate: &Electorate, cast: &Cast) -> Resul
 }
 
 /// When a vote was cast, as far as its authentication vouches for it.
-fn cast_at(trust: ApprovalTrust, vote: &VoteStatus) -> Time {
+fn find_cast_time(trust: ApprovalTrust, vote: &VoteStatus) -> Time {
     match trust {
         ApprovalTrust::Signed => vote.submitted_time,
         ApprovalTrust::Cluster | ApprovalTrust::Repository => {
@@ -388,7 +389,7 @@ fn cast_at(trust: ApprovalTrust, vote: &VoteStatus) -> Time {
 }
 
 /// One approver's votes with their reasons: the latest one counts, the others are superseded or too late.
-fn live(question: &Question, electorate: &Electorate, mut casts: Vec<Cast>) -> Vec<(Cast, Vote)> {
+fn judge_casts(question: &VoteQuestion, electorate: &Electorate, mut casts: Vec<Cast>) -> Vec<(Cast, Vote)> {
     let trust = electorate.trust;
     casts.sort_by_cached_key(|cast| {
         let vote = &cast.vote;
@@ -398,11 +399,12 @@ fn live(question: &Question, electorate: &Electorate, mut casts: Vec<Cast>) -> V
                 (vote.submitted_time, vote.submitted_time, rejects, vote.name.clone(), rejects)
             }
             ApprovalTrust::Cluster | ApprovalTrust::Repository => {
-                (cast_at(trust, vote), vote.submitted_time, false, vote.name.clone(), rejects)
+                (find_cast_time(trust, vote), vote.submitted_time, false, vote.name.clone(), rejects)
             }
         }
     });
-    let is_late = |cast: &Cast| question.sealed.is_some_and(|sealed| cast_at(trust, &cast.vote) > sealed);
+    let is_late =
+        |cast: &Cast| question.sealed.is_some_and(|sealed| find_cast_time(trust, &cast.vote) > sealed);
     // A seal holds until an eligible approver's latest word is Reject, and for good once deployed.
     let latest_reopens = casts.last().is_some_and(|last| {
         is_late(last)
@@ -431,26 +433,26 @@ fn live(question: &Question, electorate: &Electorate, mut casts: Vec<Cast>) -> V
         .collect()
 }
 
-fn judge(tally: &mut Tally, question: &Question, electorate: &Electorate, counted: &[VoteStatus]) {
+fn count_votes(tally: &mut Tally, question: &VoteQuestion, electorate: &Electorate, counted: &[VoteStatus]) {
     let mut approved = BTreeSet::new();
     for vote in counted {
-        let who = identity(&vote.approver);
+        let who = make_identity(&vote.approver);
         match vote.decision {
             Ballot::Approve => {
                 approved.insert(who);
             }
             Ballot::Reject => {
                 let known = electorate.known.get(&who).map(|k| k.name.clone());
-                tally.vetoes.push(known.unwrap_or_else(|| readable(&vote.approver.username, &who)));
+                tally.vetoes.push(known.unwrap_or_else(|| describe_voter(&vote.approver.username, &who)));
             }
         }
     }
     tally.vetoes.sort();
     tally.approvals = u32::try_from(approved.len()).unwrap_or(u32::MAX);
     tally.met = tally.vetoes.is_empty() && tally.approvals >= question.policy.required_approvals;
-    let last = counted.iter().map(|vote| cast_at(electorate.trust, vote)).max();
+    let last = counted.iter().map(|vote| find_cast_time(electorate.trust, vote)).max();
     tally.seal_time = question.target_since.map(|since| last.map_or(since, |last| last.max(since)));
-    tally.may_vote = match electorate.eligible(question.policy) {
+    tally.may_vote = match electorate.collect_eligible(question.policy) {
         nobody if nobody.is_empty() => {
             question.policy.allowed_groups.iter().map(|group| format!("group {group}")).collect()
         }
@@ -465,13 +467,17 @@ fn judge(tally: &mut Tally, question: &Question, electorate: &Electorate, counte
 /// The votes that are kept, 64 at most: vetoes, then counted approvals from the first on (those that
 /// reached the number), then the newest of the rest. In the order of approver and time, so that the same
 /// votes are the same bytes.
-fn keep(trust: ApprovalTrust, mut counted: Vec<VoteStatus>, mut rest: Vec<VoteStatus>) -> Vec<VoteStatus> {
-    counted.sort_by_cached_key(|v| (v.decision == Ballot::Approve, cast_at(trust, v), v.name.clone()));
-    rest.sort_by_cached_key(|v| (Reverse(cast_at(trust, v)), v.name.clone()));
+fn keep_votes(
+    trust: ApprovalTrust,
+    mut counted: Vec<VoteStatus>,
+    mut rest: Vec<VoteStatus>,
+) -> Vec<VoteStatus> {
+    counted.sort_by_cached_key(|v| (v.decision == Ballot::Approve, find_cast_time(trust, v), v.name.clone()));
+    rest.sort_by_cached_key(|v| (Reverse(find_cast_time(trust, v)), v.name.clone()));
     counted.extend(rest);
     counted.truncate(VOTES);
     counted.sort_by_cached_key(|v| {
-        (identity(&v.approver), cast_at(trust, v), v.submitted_time, v.name.clone(), v.reason)
+        (make_identity(&v.approver), find_cast_time(trust, v), v.submitted_time, v.name.clone(), v.reason)
     });
     counted
 }

@@ -2,7 +2,7 @@
 //! after Evidence, so that approvals are sealed at night and nothing flaps at a window's edge.
 
 use super::{Context, proof};
-use crate::model::calendar::{Calendar, HORIZON, Open};
+use crate::model::calendar::{Calendar, CalendarState, HORIZON};
 use crate::model::evidence::{Claim, Facts};
 use crate::model::id::Artifact;
 use crate::model::time::Time;
@@ -13,98 +13,98 @@ const GATE: GateName = GateName::Window;
 
 /// Nothing: the calendar decides.
 #[must_use]
-pub fn ask(_case: &Case) -> Vec<(Artifact, Claim)> {
+pub fn collect_claims(_case: &Case) -> Vec<(Artifact, Claim)> {
     Vec::new()
 }
 
 /// Whether it is closed, whatever evidence says: an artifact that its history knows as healthy here may pass.
 #[must_use]
-pub fn hopeless(case: &Case, context: &Context) -> bool {
-    let claims_rollback = case.candidate.as_ref().is_some_and(|c| case.was_healthy_here(&c.artifact));
-    !claims_rollback && !judge(case, &Facts::default(), context).is_passed()
+pub fn cannot_pass(case: &Case, context: &Context) -> bool {
+    let claims_rollback = case.candidate.as_ref().is_some_and(|c| case.has_been_healthy(&c.artifact));
+    !claims_rollback && !judge_window(case, &Facts::default(), context).is_passed()
 }
 
 /// The calendar's answer; a rollback to what was healthy here is not held by it.
 #[must_use]
-pub fn judge(case: &Case, facts: &Facts, context: &Context) -> Verdict {
+pub fn judge_window(case: &Case, facts: &Facts, context: &Context) -> Verdict {
     let demands = &case.demands;
     if demands.windows.is_empty() && demands.freezes.is_empty() {
-        return Verdict::passed(GATE, "no windows and no freezes");
+        return Verdict::make_passed(GATE, "no windows and no freezes");
     }
     let calendar = match Calendar::new(&demands.windows, &demands.freezes) {
         Ok(calendar) => calendar,
         Err(wrong) => {
             let all: Vec<String> = wrong.iter().map(ToString::to_string).collect();
-            return Verdict::failed(GATE, all.join("; "));
+            return Verdict::make_failed(GATE, all.join("; "));
         }
     };
-    let mut verdict = match calendar.open_at(context.now) {
-        Open::Yes(window) => {
+    let mut verdict = match calendar.judge_open_at(context.now) {
+        CalendarState::Yes(window) => {
             let text = window.map_or("outside every freeze".to_owned(), |w| format!("inside {w}"));
-            let mut verdict = Verdict::passed(GATE, text.clone());
-            verdict.evidence.push(reference(text));
+            let mut verdict = Verdict::make_passed(GATE, text.clone());
+            verdict.evidence.push(make_reference(text));
             verdict
         }
-        Open::No { next, why } => match rollback(case, facts, context) {
+        CalendarState::No { next, why } => match judge_rollback(case, facts, context) {
             Some(rollback) => rollback,
-            None => closed(next, &why),
+            None => make_closed(next, &why),
         },
     };
-    verdict.parameters = parameters(case);
+    verdict.parameters = build_parameters(case);
     verdict
 }
 
-fn closed(next: Option<Time>, why: &str) -> Verdict {
+fn make_closed(next: Option<Time>, why: &str) -> Verdict {
     match next {
-        Some(next) => Verdict::waiting(GATE, For::Instant(next), format!("{why}; open from {next}")),
+        Some(next) => Verdict::make_waiting(GATE, For::Instant(next), format!("{why}; open from {next}")),
         None => {
             let days = HORIZON.seconds() / 86_400;
-            Verdict::failed(GATE, format!("{why}; it does not open within {days} days"))
+            Verdict::make_failed(GATE, format!("{why}; it does not open within {days} days"))
         }
     }
 }
 
 /// Passes where the candidate was healthy here before.
 #[must_use]
-pub fn rollback(case: &Case, facts: &Facts, context: &Context) -> Option<Verdict> {
+pub fn judge_rollback(case: &Case, facts: &Facts, context: &Context) -> Option<Verdict> {
     let candidate = case.candidate.as_ref()?;
-    let before = proof::healthy_here(case, &candidate.artifact, facts, context)?;
+    let before = proof::prove_healthy_run(case, &candidate.artifact, facts, context)?;
     let since = before.run.first_healthy?;
     let message = format!("a rollback: this artifact was healthy here at {since}");
-    let mut verdict = Verdict::passed(GATE, message);
+    let mut verdict = Verdict::make_passed(GATE, message);
     verdict.evidence = before.evidence;
     Some(verdict)
 }
 
 /// The answer for a promotion beyond `limits.maxPromotions` of this run.
 #[must_use]
-pub fn beyond(limit: usize) -> Verdict {
+pub fn hold_beyond_limit(limit: usize) -> Verdict {
     if limit == 0 {
-        return Verdict::failed(
+        return Verdict::make_failed(
             GATE,
             "limits.maxPromotions is 0: no run promotes anything until it is raised",
         );
     }
     let message =
         format!("limits.maxPromotions allows {limit} promotions a run; it is promoted by a later run");
-    Verdict::waiting(GATE, For::LaterRun, message)
+    Verdict::make_waiting(GATE, For::LaterRun, message)
 }
 
 /// Whether the Environment is frozen now: then a Cluster that joins waits, too. Windows are for promotions.
 #[must_use]
-pub fn frozen(case: &Case, now: Time) -> Option<String> {
-    match Calendar::new(&[], &case.demands.freezes).map(|c| c.open_at(now)) {
-        Ok(Open::Yes(_)) => None,
-        Ok(Open::No { why, .. }) => Some(why),
+pub fn describe_freeze(case: &Case, now: Time) -> Option<String> {
+    match Calendar::new(&[], &case.demands.freezes).map(|c| c.judge_open_at(now)) {
+        Ok(CalendarState::Yes(_)) => None,
+        Ok(CalendarState::No { why, .. }) => Some(why),
         Err(wrong) => wrong.first().map(ToString::to_string),
     }
 }
 
-fn reference(name: String) -> EvidenceRef {
+fn make_reference(name: String) -> EvidenceRef {
     EvidenceRef { kind: "window".into(), name, digest: None, uri: String::new(), key: String::new() }
 }
 
-fn parameters(case: &Case) -> serde_json::Value {
+fn build_parameters(case: &Case) -> serde_json::Value {
     let windows: Vec<_> = case
         .demands
         .windows

@@ -1,7 +1,7 @@
 //! Which Preparation could be promoted (`docs/design/promotion.md#which-preparation-is-promoted`).
 
-use super::newest::{Newest, newest};
-use super::{Case, DeployedNow, input_at, preparation_ready};
+use super::newest::{Newest, find_newest};
+use super::{Case, DeployedNow, check_preparation, make_input_failure};
 use crate::error::Failure;
 use crate::model::id::{Artifact, Namespace, PreparationName};
 use crate::model::order::{Mode, Order};
@@ -11,21 +11,21 @@ use crate::model::world::{Loaded, World};
 use std::collections::BTreeMap;
 
 /// Sets `newest`, `candidate`, its faults, and errors of the intent.
-pub(super) fn choose(case: &mut Case, order: &Loaded<Order>, world: &World) {
+pub(super) fn choose_candidate(case: &mut Case, order: &Loaded<Order>, world: &World) {
     let ready: BTreeMap<&PreparationName, &Loaded<Preparation>> =
-        case.preparations.iter().filter(|(_, l)| preparation_ready(l).is_ok()).collect();
+        case.preparations.iter().filter(|(_, l)| check_preparation(l).is_ok()).collect();
     let latest = order.object.status.as_ref().and_then(|s| s.latest_preparation_name.as_deref());
-    case.newest = newest(&ready, latest);
+    case.newest = find_newest(&ready, latest);
     check_deployed(case);
     let name = match case.mode {
-        Mode::Manual => manual(case, world),
-        Mode::Automatic => automatic(case, order),
+        Mode::Manual => choose_manual(case, world),
+        Mode::Automatic => choose_automatic(case, order),
     };
     let Some(name) = name else { return };
     let Some(loaded) = case.preparations.get(&name).cloned() else { return };
-    match candidate_of(&loaded, &case.order.namespace) {
+    match build_candidate(&loaded, &case.order.namespace) {
         Ok(candidate) => {
-            if let Err(why) = preparation_ready(&loaded) {
+            if let Err(why) = check_preparation(&loaded) {
                 case.candidate_faults.push(format!("Preparation {name} is not Ready: {why}"));
             }
             if !loaded.object.spec.artifact.signed {
@@ -45,7 +45,7 @@ fn check_deployed(case: &mut Case) {
     let Some(loaded) = case.preparations.get(&deployed.preparation) else { return };
     let artifact = &loaded.object.spec.artifact;
     if artifact.digest != deployed.artifact.digest {
-        let failure = input_at(
+        let failure = make_input_failure(
             loaded,
             format!("Preparation {}/{}", case.order.namespace, deployed.preparation),
             "changed-content",
@@ -54,17 +54,17 @@ fn check_deployed(case: &mut Case) {
                 artifact.digest, deployed.artifact.digest
             ),
         )
-        .field("spec.artifact.digest")
-        .hint("give the new content a Preparation of its own");
+        .with_field("spec.artifact.digest")
+        .with_hint("give the new content a Preparation of its own");
         case.errors.push(failure);
     }
 }
 
 /// The one that the Serving names, unless it is what is deployed here.
-fn manual(case: &mut Case, world: &World) -> Option<PreparationName> {
+fn choose_manual(case: &mut Case, world: &World) -> Option<PreparationName> {
     let serving = case.serving.clone()?;
     let wanted = serving.spec.preparation_name.as_ref()?;
-    if case.at_home() && case.deployed.as_ref().is_some_and(|d| d.preparation == *wanted) {
+    if case.is_at_home() && case.deployed.as_ref().is_some_and(|d| d.preparation == *wanted) {
         return None;
     }
     if case.preparations.contains_key(wanted) {
@@ -72,50 +72,50 @@ fn manual(case: &mut Case, world: &World) -> Option<PreparationName> {
     }
     let elsewhere = world.preparations.get(&(case.order.namespace.clone(), wanted.clone()));
     let failure = match elsewhere {
-        Some(other) => Failure::input(
+        Some(other) => Failure::new_input(
             "foreign-preparation",
             format!(
                 "it asks for Preparation {wanted}, which belongs to Order {}",
                 other.object.spec.order_name
             ),
         ),
-        None if case.deployed.as_ref().is_some_and(|d| d.preparation == *wanted) => Failure::input(
+        None if case.deployed.as_ref().is_some_and(|d| d.preparation == *wanted) => Failure::new_input(
             "unknown-preparation",
             format!(
                 "the Order moved to another Environment, and Preparation {wanted}, which must be promoted anew there, does not exist any more"
             ),
         ),
-        None => Failure::input(
+        None => Failure::new_input(
             "unknown-preparation",
             format!("it asks for Preparation {wanted}, which does not exist"),
         ),
     };
     case.errors.push(
         failure
-            .of(format!("Serving {}", case.order))
-            .at(crate::error::At::file(crate::model::naming::serving_path(&case.order)))
-            .field("spec.preparationName")
-            .hint(format!("expedite withdraw {} takes the request back", case.order)),
+            .with_object(format!("Serving {}", case.order))
+            .with_place(crate::error::At::from_file(crate::model::naming::build_serving_path(&case.order)))
+            .with_field("spec.preparationName")
+            .with_hint(format!("expedite withdraw {} takes the request back", case.order)),
     );
     None
 }
 
 /// The newest Ready one, never one older than what is deployed, never one that ran here before.
-fn automatic(case: &mut Case, order: &Loaded<Order>) -> Option<PreparationName> {
+fn choose_automatic(case: &mut Case, order: &Loaded<Order>) -> Option<PreparationName> {
     let name = match &case.newest {
         Newest::None => return None,
         Newest::Unclear(names) => {
             let list: Vec<&str> = names.iter().map(PreparationName::as_str).collect();
-            let failure = input_at(
+            let failure = make_input_failure(
                 order,
-                case.what(),
+                case.format_order(),
                 "newest-unclear",
                 format!(
                     "which Preparation is the newest cannot be told: creation times are missing or equal, and parentDigest gives no single tip; candidates: {}",
                     list.join(", ")
                 ),
             )
-            .hint("give the Preparations creationTimestamps or a parentDigest chain, or switch the Order to Manual and promote one");
+            .with_hint("give the Preparations creationTimestamps or a parentDigest chain, or switch the Order to Manual and promote one");
             case.errors.push(failure);
             return None;
         }
@@ -123,7 +123,7 @@ fn automatic(case: &mut Case, order: &Loaded<Order>) -> Option<PreparationName> 
     };
     let loaded = case.preparations.get(&name)?;
     if let Some(deployed) = &case.deployed
-        && case.at_home()
+        && case.is_at_home()
     {
         if deployed.preparation == name || deployed.artifact.digest == loaded.object.spec.artifact.digest {
             return None;
@@ -135,7 +135,7 @@ fn automatic(case: &mut Case, order: &Loaded<Order>) -> Option<PreparationName> 
         {
             return None;
         }
-        if let Some(why) = age_unknown(case, deployed, loaded) {
+        if let Some(why) = check_age(case, deployed, loaded) {
             case.warnings.push(why);
             return None;
         }
@@ -150,7 +150,7 @@ fn automatic(case: &mut Case, order: &Loaded<Order>) -> Option<PreparationName> 
 
 /// Where the Preparation of what is deployed is gone, nothing says how old that is: the candidate is newer when
 /// it was made from it, or after it was promoted.
-fn age_unknown(case: &Case, deployed: &DeployedNow, candidate: &Loaded<Preparation>) -> Option<Failure> {
+fn check_age(case: &Case, deployed: &DeployedNow, candidate: &Loaded<Preparation>) -> Option<Failure> {
     if case.preparations.contains_key(&deployed.preparation) {
         return None;
     }
@@ -166,21 +166,21 @@ fn age_unknown(case: &Case, deployed: &DeployedNow, candidate: &Loaded<Preparati
         deployed.preparation
     );
     let hint = format!("bring it back, or switch to Manual and promote {name}");
-    Some(input_at(candidate, case.what(), "age-unknown", cause).hint(hint))
+    Some(make_input_failure(candidate, case.format_order(), "age-unknown", cause).with_hint(hint))
 }
 
 /// What a promotion of this Preparation would pin.
 ///
 /// # Errors
 /// `ociRef` is no pinned reference, or its digest is not `artifact.digest`.
-pub fn candidate_of(loaded: &Loaded<Preparation>, namespace: &Namespace) -> Result<Candidate, Failure> {
+pub fn build_candidate(loaded: &Loaded<Preparation>, namespace: &Namespace) -> Result<Candidate, Failure> {
     let preparation = &loaded.object;
     let what = || format!("Preparation {namespace}/{}", preparation.metadata.name);
     let spec = &preparation.spec;
     let wrong = |cause: String| {
-        input_at(loaded, what(), "bad-oci-ref", cause)
-            .field("spec.artifact.ociRef")
-            .hint("write oci://<registry>/<repository>@<artifact.digest>")
+        make_input_failure(loaded, what(), "bad-oci-ref", cause)
+            .with_field("spec.artifact.ociRef")
+            .with_hint("write oci://<registry>/<repository>@<artifact.digest>")
     };
     let artifact = Artifact::parse(&spec.artifact.oci_ref).map_err(|e| wrong(e.to_string()))?;
     if artifact.digest != spec.artifact.digest {
@@ -190,7 +190,7 @@ pub fn candidate_of(loaded: &Loaded<Preparation>, namespace: &Namespace) -> Resu
         )));
     }
     let name = PreparationName::parse(&preparation.metadata.name)
-        .map_err(|e| input_at(loaded, what(), "bad-name", e.to_string()))?;
+        .map_err(|e| make_input_failure(loaded, what(), "bad-name", e.to_string()))?;
     Ok(Candidate {
         name,
         artifact,

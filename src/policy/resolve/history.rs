@@ -11,7 +11,7 @@ use crate::policy::resolve::observe::Health;
 /// The history after a promotion at `now`: what ran until now ended Superseded (unless it ended before).
 /// `seen`: how this run sees it; nobody looks at it again. `base`: what the candidate was proven to be made from.
 #[must_use]
-pub fn promoted(
+pub fn record_promotion(
     old: &[HistoryEntry],
     candidate: &Candidate,
     base: Option<Digest>,
@@ -41,15 +41,15 @@ pub fn promoted(
     {
         before.ended_time = Some(now);
         before.ended_reason = Some(Ended::Superseded);
-        before.healthy_until = before.first_healthy_time.map(|since| healthy_until(since, seen, now));
+        before.healthy_until = before.first_healthy_time.map(|since| find_healthy_until(since, seen, now));
     }
-    shorten(&mut entries);
+    shorten_history(&mut entries);
     entries
 }
 
 /// Until when what was healthy `since` is known to have been: an upstream that nobody could look at does not
 /// soak, not even by being superseded.
-fn healthy_until(since: Time, seen: Option<&Health>, now: Time) -> Time {
+fn find_healthy_until(since: Time, seen: Option<&Health>, now: Time) -> Time {
     match seen {
         // On its way after Healthy is no end, as long as Argo CD looks.
         Some(Health::Deployed { looked, .. }) => looked.unwrap_or(since).min(now).max(since),
@@ -60,7 +60,7 @@ fn healthy_until(since: Time, seen: Option<&Health>, now: Time) -> Time {
 /// The history after this run's look at what is deployed: first healthy, a Degraded end, and a recovery,
 /// which opens an entry of its own with the promotion's time and record.
 #[must_use]
-pub fn observed(old: &[HistoryEntry], health: &Health) -> Vec<HistoryEntry> {
+pub fn record_observation(old: &[HistoryEntry], health: &Health) -> Vec<HistoryEntry> {
     let mut entries = old.to_vec();
     let Some(newest) = entries.first_mut() else { return entries };
     match health {
@@ -76,7 +76,7 @@ pub fn observed(old: &[HistoryEntry], health: &Health) -> Vec<HistoryEntry> {
                     ..newest.clone()
                 };
                 entries.insert(0, recovered);
-                shorten(&mut entries);
+                shorten_history(&mut entries);
             }
             (Some(_), None) | (_, Some(_)) => {}
         },
@@ -92,7 +92,7 @@ pub fn observed(old: &[HistoryEntry], health: &Health) -> Vec<HistoryEntry> {
 }
 
 /// Cuts to 16: when full, older recoveries of one promotion (equal promotedTime) go first, then the oldest.
-pub fn shorten(entries: &mut Vec<HistoryEntry>) {
+pub fn shorten_history(entries: &mut Vec<HistoryEntry>) {
     while entries.len() > HISTORY {
         let recovery = (1..entries.len()).rev().find(|&i| {
             let same = |j: usize| {

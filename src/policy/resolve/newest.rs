@@ -18,7 +18,7 @@ pub enum Newest {
 }
 
 /// Ready Preparations and, where a controller observed it, the Order's latest.
-pub(crate) fn newest(
+pub(crate) fn find_newest(
     ready: &BTreeMap<&PreparationName, &Loaded<Preparation>>,
     observed_latest: Option<&str>,
 ) -> Newest {
@@ -27,7 +27,7 @@ pub(crate) fn newest(
         1 => return ready.keys().next().map_or(Newest::None, |n| Newest::One((*n).clone())),
         _ => {}
     }
-    if let Some(name) = by_time(ready).or_else(|| by_chain(ready)) {
+    if let Some(name) = find_newest_by_time(ready).or_else(|| find_newest_by_chain(ready)) {
         return Newest::One(name);
     }
     if let Some(latest) = observed_latest
@@ -39,20 +39,20 @@ pub(crate) fn newest(
 }
 
 /// By creationTimestamp, when all have one and the top second is not shared.
-fn by_time(ready: &BTreeMap<&PreparationName, &Loaded<Preparation>>) -> Option<PreparationName> {
+fn find_newest_by_time(ready: &BTreeMap<&PreparationName, &Loaded<Preparation>>) -> Option<PreparationName> {
     let mut times: Vec<(Time, &PreparationName)> = Vec::with_capacity(ready.len());
     for (name, loaded) in ready {
         times.push((loaded.object.metadata.creation_timestamp?, name));
     }
     times.sort();
     let (top, name) = times.last()?;
-    let shared = times.iter().filter(|(t, _)| t.floor() == top.floor()).count() > 1;
+    let shared = times.iter().filter(|(t, _)| t.cut_to_second() == top.cut_to_second()).count() > 1;
     (!shared).then(|| (*name).clone())
 }
 
 /// The tip of the `parentDigest` chain: the one digest that is nobody's parent, from which every other one
 /// is reached.
-fn by_chain(ready: &BTreeMap<&PreparationName, &Loaded<Preparation>>) -> Option<PreparationName> {
+fn find_newest_by_chain(ready: &BTreeMap<&PreparationName, &Loaded<Preparation>>) -> Option<PreparationName> {
     let parents: BTreeMap<Digest, Option<Digest>> =
         ready.values().map(|l| (l.object.spec.artifact.digest, l.object.spec.parent_digest)).collect();
     if parents.len() != ready.len() {

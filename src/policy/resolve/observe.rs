@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 /// What we wrote into one Application.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct WantedApplication<'a> {
     /// Repository and digest.
     pub artifact: &'a Artifact,
     /// The Cluster's API server.
@@ -28,7 +28,7 @@ pub struct Wanted<'a> {
 
 /// What one Application says of what we wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum State {
+pub enum ApplicationState {
     /// Deployed and healthy.
     Healthy {
         /// The latest of health transition, operation end and promotion.
@@ -97,32 +97,42 @@ pub enum NotYet {
 
 /// Judges one Application; `None`: Argo CD has none of that name.
 #[must_use]
-pub fn state(application: Option<&Application>, wanted: &Wanted, now: Time) -> State {
+pub fn judge_application(
+    application: Option<&Application>,
+    wanted: &WantedApplication,
+    now: Time,
+) -> ApplicationState {
     let Some(application) = application else {
-        return not_yet(NotYet::NoApplication, false, "Argo CD has no such Application yet");
+        return make_not_yet(NotYet::NoApplication, false, "Argo CD has no such Application yet");
     };
     if application.metadata.deletion_timestamp.is_some() {
-        return not_yet(NotYet::Deleting, false, "the Application is being deleted");
+        return make_not_yet(NotYet::Deleting, false, "the Application is being deleted");
     }
     let spec = &application.spec;
-    if let Some(why) = differs(spec.source.as_ref(), spec.sources.len(), &spec.destination, wanted) {
-        return not_yet(NotYet::OtherSpec, false, format!("the Application is not what was written: {why}"));
+    if let Some(why) =
+        describe_difference(spec.source.as_ref(), spec.sources.len(), &spec.destination, wanted)
+    {
+        return make_not_yet(
+            NotYet::OtherSpec,
+            false,
+            format!("the Application is not what was written: {why}"),
+        );
     }
     match &application.status {
-        None => not_yet(NotYet::NoStatus, false, "Argo CD has not looked at the Application yet"),
-        Some(status) => of_status(status, wanted, now),
+        None => make_not_yet(NotYet::NoStatus, false, "Argo CD has not looked at the Application yet"),
+        Some(status) => judge_status(status, wanted, now),
     }
 }
 
-fn not_yet(because: NotYet, ran: bool, why: impl Into<String>) -> State {
-    State::NotYet { because, ran, reconciled: None, why: why.into() }
+fn make_not_yet(because: NotYet, ran: bool, why: impl Into<String>) -> ApplicationState {
+    ApplicationState::NotYet { because, ran, reconciled: None, why: why.into() }
 }
 
-fn differs(
+fn describe_difference(
     source: Option<&ApplicationSource>,
     sources: usize,
     destination: &Destination,
-    wanted: &Wanted,
+    wanted: &WantedApplication,
 ) -> Option<String> {
     let Some(source) = source else { return Some("it has no source".into()) };
     if sources > 0 {
@@ -135,7 +145,7 @@ fn differs(
             None => format!("{field} is absent, not {wanted}"),
         })
     };
-    found("repoURL", Some(&source.repo_url), &wanted.artifact.repository.url())
+    found("repoURL", Some(&source.repo_url), &wanted.artifact.repository.format_url())
         .or_else(|| found("targetRevision", source.target_revision.as_deref(), &digest))
         .or_else(|| found("path", source.path.as_deref(), "."))
         .or_else(|| source.chart.as_ref().map(|chart| format!("it has a chart, {chart}")))
@@ -145,19 +155,19 @@ fn differs(
         })
 }
 
-fn of_status(status: &ApplicationStatus, wanted: &Wanted, now: Time) -> State {
+fn judge_status(status: &ApplicationStatus, wanted: &WantedApplication, now: Time) -> ApplicationState {
     let digest = wanted.artifact.digest.to_string();
     let operation = status.operation_state.as_ref();
     let revision = operation.and_then(|o| o.sync_result.as_ref()).and_then(|r| r.revision.as_deref());
     let of_this = revision == Some(digest.as_str());
     let ran = of_this && operation.is_some_and(|o| o.phase == "Succeeded");
     let reconciled = status.reconciled_at;
-    let not_yet = |because, why: String| State::NotYet { because, ran, reconciled, why };
+    let not_yet = |because, why: String| ApplicationState::NotYet { because, ran, reconciled, why };
 
     let Some(compared) = &status.sync.compared_to else {
         return not_yet(NotYet::OtherComparison, "Argo CD has compared nothing yet".into());
     };
-    if let Some(why) = differs(compared.source.as_ref(), 0, &compared.destination, wanted) {
+    if let Some(why) = describe_difference(compared.source.as_ref(), 0, &compared.destination, wanted) {
         return not_yet(NotYet::OtherComparison, format!("Argo CD still compares something else: {why}"));
     }
     if let Some(error) = status.conditions.iter().find(|c| c.kind.ends_with("Error")) {
@@ -206,7 +216,7 @@ fn of_status(status: &ApplicationStatus, wanted: &Wanted, now: Time) -> State {
     // Without its time, a health is only known to be there when it was looked at.
     let changed = status.health.last_transition_time.unwrap_or(reconciled);
     let since = if failed { ended } else { changed.max(ended) }.max(wanted.promoted);
-    if let Some(ahead) = [reconciled, since].into_iter().find(|t| *t > now.plus(SKEW)) {
+    if let Some(ahead) = [reconciled, since].into_iter().find(|t| *t > now.add_span(SKEW)) {
         return not_yet(
             NotYet::ClockAhead,
             format!("it speaks of {ahead}, ahead of this run's clock; one of the two clocks is wrong"),
@@ -222,14 +232,14 @@ fn of_status(status: &ApplicationStatus, wanted: &Wanted, now: Time) -> State {
             _ => "its sync failed",
         };
         let words = operation.message.clone().unwrap_or_default();
-        return State::Degraded { since, what: what.into(), words };
+        return ApplicationState::Degraded { since, what: what.into(), words };
     }
     let message = status.health.message.as_deref();
     match status.health.status.as_str() {
-        "Healthy" => State::Healthy { since, reconciled },
+        "Healthy" => ApplicationState::Healthy { since, reconciled },
         bad @ ("Degraded" | "Missing") => {
             let words = status.health.message.clone().unwrap_or_default();
-            State::Degraded { since, what: format!("its health is {bad}"), words }
+            ApplicationState::Degraded { since, what: format!("its health is {bad}"), words }
         }
         "Progressing" => not_yet(NotYet::Progressing, said("its health is Progressing", message)),
         "Suspended" => not_yet(NotYet::Suspended, said("its health is Suspended", message)),
@@ -284,7 +294,7 @@ pub struct Pinned {
     /// Whether its health counts.
     pub ready: bool,
     /// What its Application says.
-    pub state: State,
+    pub state: ApplicationState,
 }
 
 /// One Application that what is deployed was written to, as observed.
@@ -302,7 +312,7 @@ pub struct Seen {
 
 /// What the observed Applications say of what is deployed; `seen`: `None` where nobody was asked.
 #[must_use]
-pub fn deployed(
+pub fn observe_deployed(
     deployed: &DeployedNow,
     history: &[HistoryEntry],
     seen: Option<&[Seen]>,
@@ -315,7 +325,7 @@ pub fn deployed(
     let clusters: Vec<Pinned> = seen
         .iter()
         .map(|seen| {
-            let wanted = Wanted {
+            let wanted = WantedApplication {
                 artifact: &deployed.artifact,
                 server: &seen.server,
                 namespace: &deployed.target_namespace,
@@ -324,18 +334,18 @@ pub fn deployed(
             Pinned {
                 cluster: seen.cluster.clone(),
                 ready: seen.ready,
-                state: state(seen.application.as_deref(), &wanted, now),
+                state: judge_application(seen.application.as_deref(), &wanted, now),
             }
         })
         .collect();
     let was_healthy = entry.first_healthy_time.is_some() && entry.ended_time.is_none();
-    health(&clusters, was_healthy)
+    sum_health(&clusters, was_healthy)
 }
 
 /// Sums the Clusters up. `was_healthy`: what is pinned was healthy on all of them before and did not end
 /// since; then an Application on its way (Progressing, Suspended, Unknown, not comparable) changes nothing.
 #[must_use]
-pub fn health(clusters: &[Pinned], was_healthy: bool) -> Health {
+pub fn sum_health(clusters: &[Pinned], was_healthy: bool) -> Health {
     let ready: Vec<&Pinned> = clusters.iter().filter(|c| c.ready).collect();
     if ready.is_empty() {
         let why = match clusters {
@@ -351,15 +361,15 @@ pub fn health(clusters: &[Pinned], was_healthy: bool) -> Health {
     for pinned in &ready {
         let named = |why: &str| format!("Cluster {}: {why}", pinned.cluster);
         match &pinned.state {
-            State::Healthy { since, reconciled } => {
+            ApplicationState::Healthy { since, reconciled } => {
                 healthy.push(Steady { since: *since, reconciled: *reconciled });
                 looked.push(Some(*reconciled));
             }
-            State::Degraded { since, what, words } => {
+            ApplicationState::Degraded { since, what, words } => {
                 let all = if words.is_empty() { what.clone() } else { format!("{what}: {words}") };
                 degraded.push((*since, named(what), named(&all)));
             }
-            State::NotYet { because, ran, reconciled, why } => {
+            ApplicationState::NotYet { because, ran, reconciled, why } => {
                 looked.push(*reconciled);
                 let settled = was_healthy && (*ran || *because == NotYet::OperationRunning);
                 if !settled {
@@ -398,7 +408,8 @@ mod tests {
         Time::parse(text).unwrap()
     }
     fn artifact(content: &str) -> Artifact {
-        Artifact::parse(&format!("oci://r.example/shop/podinfo@{}", Digest::of(content.as_bytes()))).unwrap()
+        Artifact::parse(&format!("oci://r.example/shop/podinfo@{}", Digest::hash_bytes(content.as_bytes())))
+            .unwrap()
     }
     /// An Application that synced `content` and is healthy, as `kubectl get -o json` shows it.
     fn deployed(content: &str) -> Value {
@@ -427,23 +438,23 @@ mod tests {
     fn read(value: &Value) -> Application {
         serde_json::from_value(value.clone()).unwrap()
     }
-    fn state_at(value: &Value, promoted: &str, now: &str) -> State {
+    fn state_at(value: &Value, promoted: &str, now: &str) -> ApplicationState {
         let artifact = artifact("two");
         let namespace = Namespace::parse("shop").unwrap();
-        let wanted = Wanted {
+        let wanted = WantedApplication {
             artifact: &artifact,
             server: "https://eu-1.example",
             namespace: &namespace,
             promoted: time(promoted),
         };
-        state(Some(&read(value)), &wanted, time(now))
+        judge_application(Some(&read(value)), &wanted, time(now))
     }
-    fn judged(value: &Value) -> State {
+    fn judged(value: &Value) -> ApplicationState {
         state_at(value, "2026-03-01T10:00:00Z", NOW)
     }
     fn because(value: &Value) -> NotYet {
         match judged(value) {
-            State::NotYet { because, .. } => because,
+            ApplicationState::NotYet { because, .. } => because,
             other => panic!("{other:?}"),
         }
     }
@@ -465,7 +476,8 @@ mod tests {
 
     #[test]
     fn a_synced_and_healthy_one_is_healthy_since_the_latest_of_three() {
-        let since = |s: &str| State::Healthy { since: time(s), reconciled: time("2026-03-01T11:00:00Z") };
+        let since =
+            |s: &str| ApplicationState::Healthy { since: time(s), reconciled: time("2026-03-01T11:00:00Z") };
         assert_eq!(judged(&deployed("two")), since("2026-03-01T10:02:00Z"), "the health transition");
         let early = with("/status/health/lastTransitionTime", json!("2026-02-01T00:00:00Z"));
         assert_eq!(judged(&early), since("2026-03-01T10:01:00Z"), "the operation's end");
@@ -488,7 +500,7 @@ mod tests {
         second["status"]["health"]["status"] = json!("Progressing");
         assert_eq!(because(&second), NotYet::Progressing);
         second["status"]["health"]["status"] = json!("Healthy");
-        assert!(matches!(judged(&second), State::Healthy { .. }));
+        assert!(matches!(judged(&second), ApplicationState::Healthy { .. }));
     }
 
     #[test]
@@ -497,21 +509,21 @@ mod tests {
         failed["status"]["operationState"]["message"] = json!("one or more objects failed to apply");
         assert_eq!(
             judged(&failed),
-            State::Degraded {
+            ApplicationState::Degraded {
                 since: time("2026-03-01T10:01:00Z"),
                 what: "its sync failed".into(),
                 words: "one or more objects failed to apply".into()
             }
         );
         let drift = with("/status/sync/status", json!("OutOfSync"));
-        assert!(matches!(judged(&drift), State::Healthy { .. }));
+        assert!(matches!(judged(&drift), ApplicationState::Healthy { .. }));
     }
 
     #[test]
     fn bad_health_counts_only_of_this_digest() {
         for bad in ["Degraded", "Missing"] {
             let app = with("/status/health/status", json!(bad));
-            let State::Degraded { what, .. } = judged(&app) else { panic!() };
+            let ApplicationState::Degraded { what, .. } = judged(&app) else { panic!() };
             assert_eq!(what, format!("its health is {bad}"));
             let mut before = app.clone();
             before["status"]["operationState"]["syncResult"]["revision"] = old_digest();
@@ -557,12 +569,12 @@ mod tests {
         let mut reasons = std::collections::BTreeSet::new();
         for (application, expected) in &cases {
             assert_eq!(because(application), *expected, "{application}");
-            let State::NotYet { why, .. } = judged(application) else { panic!() };
+            let ApplicationState::NotYet { why, .. } = judged(application) else { panic!() };
             reasons.insert(why);
         }
         assert_eq!(reasons.len(), cases.len(), "each says something of its own: {reasons:#?}");
         let warned = with("/status/conditions", json!([{"type": "OrphanedResourceWarning", "message": "x"}]));
-        assert!(matches!(judged(&warned), State::Healthy { .. }), "a warning is no error");
+        assert!(matches!(judged(&warned), ApplicationState::Healthy { .. }), "a warning is no error");
     }
 
     #[test]
@@ -570,14 +582,14 @@ mod tests {
         let ahead = with("/status/health/lastTransitionTime", json!("2026-03-01T12:10:00Z"));
         assert_eq!(because(&ahead), NotYet::ClockAhead);
         let within = with("/status/health/lastTransitionTime", json!("2026-03-01T12:04:00Z"));
-        assert!(matches!(judged(&within), State::Healthy { .. }), "five minutes are tolerated");
+        assert!(matches!(judged(&within), ApplicationState::Healthy { .. }), "five minutes are tolerated");
         let observed = with("/status/reconciledAt", json!("2028-03-01T12:00:00Z"));
         assert_eq!(
             because(&observed),
             NotYet::ClockAhead,
             "an observation of the future keeps nothing alive"
         );
-        let State::NotYet { because, .. } =
+        let ApplicationState::NotYet { because, .. } =
             state_at(&deployed("two"), "1970-01-01T00:00:00Z", "1970-01-01T00:00:00Z")
         else {
             panic!()
@@ -585,11 +597,11 @@ mod tests {
         assert_eq!(because, NotYet::ClockAhead, "a run's clock at 1970");
     }
 
-    fn pinned(name: &str, ready: bool, state: State) -> Pinned {
+    fn pinned(name: &str, ready: bool, state: ApplicationState) -> Pinned {
         Pinned { cluster: ClusterName::parse(name).unwrap(), ready, state }
     }
-    fn healthy(since: &str, reconciled: &str) -> State {
-        State::Healthy { since: time(since), reconciled: time(reconciled) }
+    fn healthy(since: &str, reconciled: &str) -> ApplicationState {
+        ApplicationState::Healthy { since: time(since), reconciled: time(reconciled) }
     }
 
     #[test]
@@ -599,30 +611,34 @@ mod tests {
         let both = [pinned("eu-1", true, a.clone()), pinned("us-1", true, b)];
         let steady = Steady { since: time("2026-03-01T10:05:00Z"), reconciled: time("2026-03-01T11:00:00Z") };
         assert_eq!(
-            health(&both, false),
+            sum_health(&both, false),
             Health::Deployed { now: Some(steady), looked: Some(steady.reconciled) }
         );
         let one = [pinned("eu-1", true, a.clone()), pinned("us-1", true, state_of_nothing())];
         assert_eq!(
-            health(&one, false),
+            sum_health(&one, false),
             Health::Deploying { why: "Cluster us-1: Argo CD has no such Application yet".into() }
         );
         let not_ready = [pinned("eu-1", true, a.clone()), pinned("us-1", false, state_of_nothing())];
-        assert!(matches!(health(&not_ready, false), Health::Deployed { now: Some(_), .. }));
+        assert!(matches!(sum_health(&not_ready, false), Health::Deployed { now: Some(_), .. }));
         let none = [pinned("eu-1", false, a)];
-        assert_eq!(health(&none, true), Health::Deploying { why: "no Cluster that has it is Ready".into() });
+        assert_eq!(
+            sum_health(&none, true),
+            Health::Deploying { why: "no Cluster that has it is Ready".into() }
+        );
     }
 
-    fn state_of_nothing() -> State {
+    fn state_of_nothing() -> ApplicationState {
         let artifact = artifact("two");
         let namespace = Namespace::parse("shop").unwrap();
-        let wanted = Wanted { artifact: &artifact, server: "", namespace: &namespace, promoted: time(NOW) };
-        state(None, &wanted, time(NOW))
+        let wanted =
+            WantedApplication { artifact: &artifact, server: "", namespace: &namespace, promoted: time(NOW) };
+        judge_application(None, &wanted, time(NOW))
     }
 
     #[test]
     fn one_degraded_cluster_is_degraded_whatever_the_others_say() {
-        let bad = |since: &str| State::Degraded {
+        let bad = |since: &str| ApplicationState::Degraded {
             since: time(since),
             what: "its health is Missing".into(),
             words: since.into(),
@@ -633,7 +649,7 @@ mod tests {
             pinned("us-1", true, state_of_nothing()),
         ];
         assert_eq!(
-            health(&all, true),
+            sum_health(&all, true),
             Health::Degraded {
                 since: time("2026-03-01T10:08:00Z"),
                 what: "Cluster eu-1: its health is Missing; Cluster eu-2: its health is Missing".into(),
@@ -642,7 +658,7 @@ mod tests {
         );
         let unready =
             [pinned("eu-1", false, bad("2026-03-01T10:09:00Z")), pinned("eu-2", true, healthy(NOW, NOW))];
-        assert!(matches!(health(&unready, true), Health::Deployed { .. }));
+        assert!(matches!(sum_health(&unready, true), Health::Deployed { .. }));
     }
 
     #[test]
@@ -657,10 +673,10 @@ mod tests {
         ];
         for application in restless {
             let seen = [pinned("eu-1", true, judged(&application))];
-            assert!(matches!(health(&seen, true), Health::Deployed { now: None, .. }), "{application}");
-            assert!(matches!(health(&seen, false), Health::Deploying { .. }), "{application}");
+            assert!(matches!(sum_health(&seen, true), Health::Deployed { now: None, .. }), "{application}");
+            assert!(matches!(sum_health(&seen, false), Health::Deploying { .. }), "{application}");
         }
         let elsewhere = [pinned("eu-1", true, judged(&deployed("one")))];
-        assert!(matches!(health(&elsewhere, true), Health::Deploying { .. }), "a Cluster that joined");
+        assert!(matches!(sum_health(&elsewhere, true), Health::Deploying { .. }), "a Cluster that joined");
     }
 }

@@ -60,7 +60,7 @@ impl Place {
     /// Whether a Cluster with an Application was dropped from this Environment on purpose: the Environment
     /// no longer names it, and labels cannot be the reason that it is not seen.
     #[must_use]
-    pub fn dropped(&self, cluster: &ClusterName, cluster_exists: bool) -> bool {
+    pub fn has_dropped(&self, cluster: &ClusterName, cluster_exists: bool) -> bool {
         !self.clusters.iter().any(|c| c.name == *cluster) && (cluster_exists || !self.by_selector)
     }
 }
@@ -74,18 +74,20 @@ pub struct Places {
 impl Places {
     /// Looks every Environment's Clusters up, once for all Orders.
     #[must_use]
-    pub fn of(world: &World) -> Self {
+    pub fn from_world(world: &World) -> Self {
         let places = world
             .environments
             .iter()
-            .map(|(name, loaded)| (name.clone(), Arc::new(place(name, &loaded.object, &world.clusters))))
+            .map(|(name, loaded)| {
+                (name.clone(), Arc::new(resolve_place(name, &loaded.object, &world.clusters)))
+            })
             .collect();
         // A broken Environment is an Environment: the implicit one never replaces it.
         let broken = world
             .problems
             .iter()
             .any(|p| p.failure.what.as_deref().is_some_and(|w| w.starts_with("Environment")));
-        let implicit = (world.environments.is_empty() && !broken).then(implicit).flatten();
+        let implicit = (world.environments.is_empty() && !broken).then(make_implicit_place).flatten();
         Self { places, implicit }
     }
 
@@ -93,7 +95,7 @@ impl Places {
     ///
     /// # Errors
     /// The Order names no Environment, or one that does not exist.
-    pub fn of_order(&self, order: &Order) -> Result<Arc<Place>, Failure> {
+    pub fn find_place(&self, order: &Order) -> Result<Arc<Place>, Failure> {
         let names = || {
             let known: Vec<&str> = self.places.keys().map(EnvironmentName::as_str).collect();
             if known.is_empty() {
@@ -104,22 +106,22 @@ impl Places {
         };
         match (&order.spec.environment, &self.implicit) {
             (None, Some(implicit)) => Ok(implicit.clone()),
-            (None, None) => Err(Failure::input(
+            (None, None) => Err(Failure::new_input(
                 "no-environment",
                 "it names no Environment, and as soon as one exists every Order must",
             )
-            .field("spec.environment")
-            .hint(names())),
+            .with_field("spec.environment")
+            .with_hint(names())),
             (Some(name), _) => self.places.get(name).cloned().ok_or_else(|| {
-                Failure::input("unknown-environment", format!("Environment {name} does not exist"))
-                    .field("spec.environment")
-                    .hint(names())
+                Failure::new_input("unknown-environment", format!("Environment {name} does not exist"))
+                    .with_field("spec.environment")
+                    .with_hint(names())
             }),
         }
     }
 }
 
-fn implicit() -> Option<Arc<Place>> {
+fn make_implicit_place() -> Option<Arc<Place>> {
     Some(Arc::new(Place {
         name: EnvironmentName::parse(IMPLICIT).ok()?,
         project: "default".into(),
@@ -137,7 +139,7 @@ fn implicit() -> Option<Arc<Place>> {
     }))
 }
 
-fn place(
+fn resolve_place(
     name: &EnvironmentName,
     environment: &Environment,
     clusters: &BTreeMap<ClusterName, Loaded<Cluster>>,
@@ -148,7 +150,7 @@ fn place(
         names.extend(
             clusters
                 .iter()
-                .filter(|(_, loaded)| selector.admits(&loaded.object.metadata.labels))
+                .filter(|(_, loaded)| selector.admits_labels(&loaded.object.metadata.labels))
                 .map(|(name, _)| name.clone()),
         );
     }
@@ -159,7 +161,7 @@ fn place(
             None => PlaceCluster { name, server: String::new(), ready: false, held: Some(Held::Missing) },
             Some(loaded) => {
                 let server = loaded.object.spec.server.clone();
-                let held = match servers.entry(normal_server(&server)) {
+                let held = match servers.entry(normalize_server(&server)) {
                     std::collections::btree_map::Entry::Occupied(first) => {
                         Some(Held::SameServer(first.get().clone()))
                     }
@@ -168,7 +170,7 @@ fn place(
                         None
                     }
                 };
-                PlaceCluster { name, server, ready: cluster_ready(loaded), held }
+                PlaceCluster { name, server, ready: is_cluster_ready(loaded), held }
             }
         })
         .collect();
@@ -185,22 +187,22 @@ fn place(
 }
 
 /// Whether an object came from an API server, where an absent condition means "not Ready".
-pub(crate) fn from_cluster(origin: &Origin) -> bool {
+pub(crate) fn is_from_cluster(origin: &Origin) -> bool {
     is_cluster(&origin.source)
 }
 
 /// Whether the health of this Cluster counts; one whose object is missing does not.
 pub(crate) fn is_ready(name: &ClusterName, world: &World) -> bool {
     match world.clusters.get(name) {
-        Some(loaded) => cluster_ready(loaded),
+        Some(loaded) => is_cluster_ready(loaded),
         None => name.as_str() == IMPLICIT && world.environments.is_empty(),
     }
 }
 
-fn cluster_ready(loaded: &Loaded<Cluster>) -> bool {
-    match Status::readiness(loaded.object.status.as_ref(), loaded.object.metadata.generation) {
+fn is_cluster_ready(loaded: &Loaded<Cluster>) -> bool {
+    match Status::judge_readiness(loaded.object.status.as_ref(), loaded.object.metadata.generation) {
         Readiness::Ready => true,
-        Readiness::NoStatus | Readiness::NoCondition => !from_cluster(&loaded.origin),
+        Readiness::NoStatus | Readiness::NoCondition => !is_from_cluster(&loaded.origin),
         Readiness::NotReady(_) | Readiness::NotYetKnown(_) => false,
     }
 }
@@ -213,7 +215,7 @@ fn cluster_ready(loaded: &Loaded<Cluster>) -> bool {
 /// assert_ne!(normal_server("https://eu-1.example:6443"), normal_server("https://eu-1.example"));
 /// ```
 #[must_use]
-pub fn normal_server(server: &str) -> String {
+pub fn normalize_server(server: &str) -> String {
     match url::Url::parse(server.trim()) {
         Ok(url) => url.as_str().trim_end_matches('/').to_owned(),
         Err(_) => server.trim().trim_end_matches('/').to_ascii_lowercase(),

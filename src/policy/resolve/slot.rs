@@ -5,7 +5,7 @@ use super::place::PlaceCluster;
 use crate::model::application::Application;
 use crate::model::id::{ApplicationName, OrderRef};
 use crate::model::naming::{
-    ALLOWED_ORDER, LABEL_SERVING, LABEL_SERVING_NAMESPACE, application_name, application_path,
+    ALLOWED_ORDER, LABEL_SERVING, LABEL_SERVING_NAMESPACE, build_application_name, build_application_path,
 };
 use crate::model::world::{ApplicationFile, GitOps, World};
 use std::collections::BTreeMap;
@@ -43,11 +43,11 @@ pub enum Consent {
 }
 
 /// The repository's Application files by the name of what is in them, looked up once for all Orders.
-pub(super) type Named<'a> = BTreeMap<&'a str, Vec<(&'a str, &'a ApplicationFile)>>;
+pub(super) type FilesByName<'a> = BTreeMap<&'a str, Vec<(&'a str, &'a ApplicationFile)>>;
 
 /// Every Application file that reads as one, by the Application's name.
-pub(super) fn named(gitops: &GitOps) -> Named<'_> {
-    let mut all: Named<'_> = BTreeMap::new();
+pub(super) fn collect_named_files(gitops: &GitOps) -> FilesByName<'_> {
+    let mut all: FilesByName<'_> = BTreeMap::new();
     for (path, file) in &gitops.applications {
         if let Ok(application) = &file.application {
             all.entry(application.metadata.name.as_str()).or_default().push((path.as_str(), file));
@@ -57,23 +57,26 @@ pub(super) fn named(gitops: &GitOps) -> Named<'_> {
 }
 
 /// Looks for each Cluster's Application, in git and among the observed.
-pub(super) fn fill(
+pub(super) fn fill_slots(
     case: &mut Case,
     world: &World,
     gitops: &GitOps,
-    in_git: &Named<'_>,
+    in_git: &FilesByName<'_>,
     argocd_namespace: &str,
 ) {
     let Some(place) = case.place.clone() else { return };
     for cluster in &place.clusters {
-        let name = match application_name(&case.order, &cluster.name) {
+        let name = match build_application_name(&case.order, &cluster.name) {
             Ok(name) => name,
             Err(why) => {
-                case.errors.push(crate::error::Failure::input("bad-name", why.to_string()).of(case.what()));
+                case.errors.push(
+                    crate::error::Failure::new_input("bad-name", why.to_string())
+                        .with_object(case.format_order()),
+                );
                 continue;
             }
         };
-        let path = application_path(&case.order, &name);
+        let path = build_application_path(&case.order, &name);
         let observed = world
             .applications
             .as_ref()
@@ -81,12 +84,12 @@ pub(super) fn fill(
             .map(|loaded| loaded.object.clone());
         let asked = world.applications.is_some();
         let elsewhere = in_git.get(name.as_str()).and_then(|files| files.first()).copied();
-        let consent = consent(case, gitops, elsewhere, (&path, &name), observed.as_deref(), asked);
+        let consent = judge_consent(case, gitops, elsewhere, (&path, &name), observed.as_deref(), asked);
         case.slots.push(Slot { cluster: cluster.clone(), name, path, consent, observed });
     }
 }
 
-fn consent(
+fn judge_consent(
     case: &Case,
     gitops: &GitOps,
     elsewhere: Option<(&str, &ApplicationFile)>,
@@ -99,7 +102,7 @@ fn consent(
         return Consent::Ours;
     }
     if let Some(file) = gitops.applications.get(path) {
-        return match (in_git(file, path, name, order), gitops.losses.get(path)) {
+        return match (judge_committed(file, path, name, order), gitops.losses.get(path)) {
             (Consent::OptedIn, Some(lost)) => Consent::Refused(format!("{path} is opted in, but {lost}")),
             (consent, _) => consent,
         };
@@ -112,11 +115,11 @@ fn consent(
     }
     match observed {
         None => Consent::Free { observed: asked },
-        Some(application) => live(application, name, order),
+        Some(application) => judge_live(application, name, order),
     }
 }
 
-fn in_git(file: &ApplicationFile, path: &str, name: &ApplicationName, order: &OrderRef) -> Consent {
+fn judge_committed(file: &ApplicationFile, path: &str, name: &ApplicationName, order: &OrderRef) -> Consent {
     match (&file.owner, &file.application) {
         (Some(owner), _) => {
             Consent::Refused(format!("{path} belongs to Order {owner}; wanted: Order {order}"))
@@ -125,22 +128,27 @@ fn in_git(file: &ApplicationFile, path: &str, name: &ApplicationName, order: &Or
             "{path} is not ours and cannot be read as one Application: {}",
             failure.cause
         )),
-        (None, Ok(application)) => annotated(application, name, order, path),
+        (None, Ok(application)) => judge_annotation(application, name, order, path),
     }
 }
 
-fn live(application: &Application, name: &ApplicationName, order: &OrderRef) -> Consent {
+fn judge_live(application: &Application, name: &ApplicationName, order: &OrderRef) -> Consent {
     let label = |key: &str| application.metadata.labels.get(key).map(String::as_str);
     if label(LABEL_SERVING) == Some(order.name.as_str())
         && label(LABEL_SERVING_NAMESPACE) == Some(order.namespace.as_str())
     {
         return Consent::Ours;
     }
-    annotated(application, name, order, "the cluster")
+    judge_annotation(application, name, order, "the cluster")
 }
 
 /// The exact value opens it; nothing near it does.
-fn annotated(application: &Application, name: &ApplicationName, order: &OrderRef, place: &str) -> Consent {
+fn judge_annotation(
+    application: &Application,
+    name: &ApplicationName,
+    order: &OrderRef,
+    place: &str,
+) -> Consent {
     let wanted = order.to_string();
     match application.metadata.annotations.get(ALLOWED_ORDER) {
         Some(found) if *found == wanted => Consent::OptedIn,

@@ -32,14 +32,14 @@ pub struct Stage {
 
 /// Whether a promotion was of the candidate's change, as far as history and Preparations claim.
 #[must_use]
-pub fn claims_same(candidate: &Candidate, entry: &HistoryEntry) -> bool {
+pub fn is_claimed_same(candidate: &Candidate, entry: &HistoryEntry) -> bool {
     entry.digest == candidate.artifact.digest
         || (candidate.base_digest.is_some() && entry.base_digest == candidate.base_digest)
 }
 
 /// Fills `stages` of every Case, once all Cases are there.
-pub(super) fn fill(cases: &mut [Case]) {
-    let rings = rings(cases);
+pub(super) fn fill_stages(cases: &mut [Case]) {
+    let rings = find_rings(cases);
     let index: BTreeMap<OrderRef, usize> =
         cases.iter().enumerate().map(|(at, case)| (case.order.clone(), at)).collect();
     for at in 0..cases.len() {
@@ -48,24 +48,24 @@ pub(super) fn fill(cases: &mut [Case]) {
         for (order, upstream) in &cases[at].demands.upstream {
             match index.get(order).map(|i| &cases[*i]) {
                 Some(case) if !matches!(case.presence, Presence::Gone(_)) => {
-                    stages.push(stage(case, upstream.soak, cases[at].candidate.as_ref()));
+                    stages.push(build_stage(case, upstream.soak, cases[at].candidate.as_ref()));
                 }
-                Some(_) | None => errors.push(unknown(&cases[at], order)),
+                Some(_) | None => errors.push(make_unknown_failure(&cases[at], order)),
             }
         }
-        errors.extend(rings.get(&cases[at].order).map(|ring| in_ring(&cases[at], ring)));
+        errors.extend(rings.get(&cases[at].order).map(|ring| make_cycle_failure(&cases[at], ring)));
         cases[at].stages = stages;
         cases[at].errors.extend(errors);
     }
 }
 
-fn stage(case: &Case, soak: Span, candidate: Option<&Candidate>) -> Stage {
+fn build_stage(case: &Case, soak: Span, candidate: Option<&Candidate>) -> Stage {
     let unreadable = match &case.presence {
         Presence::Unreadable(why) => Some(why.clone()),
         Presence::Present | Presence::Gone(_) => {
             let serving = |f: &&Failure| f.what.as_deref().is_some_and(|w| w.starts_with("Serving"));
             let broken = case.errors.iter().find(serving).filter(|_| case.deployed.is_none());
-            broken.map(Failure::sentence)
+            broken.map(Failure::format_sentence)
         }
     };
     Stage {
@@ -75,12 +75,12 @@ fn stage(case: &Case, soak: Span, candidate: Option<&Candidate>) -> Stage {
         serving: case.serving.clone(),
         deployed: case.deployed.clone(),
         seen: case.seen.clone(),
-        artifacts: candidate.map_or_else(BTreeMap::new, |candidate| artifacts(case, candidate)),
+        artifacts: candidate.map_or_else(BTreeMap::new, |candidate| collect_artifacts(case, candidate)),
     }
 }
 
 /// By what is deployed, by the Preparation of that name, else in the repository that it deploys from now.
-fn artifacts(case: &Case, candidate: &Candidate) -> BTreeMap<Digest, Artifact> {
+fn collect_artifacts(case: &Case, candidate: &Candidate) -> BTreeMap<Digest, Artifact> {
     let history = case.serving.iter().flat_map(|serving| &serving.status.history);
     let place = |entry: &HistoryEntry| {
         let deployed = case.deployed.as_ref().map(|deployed| &deployed.artifact);
@@ -92,38 +92,44 @@ fn artifacts(case: &Case, candidate: &Candidate) -> BTreeMap<Digest, Artifact> {
         let known = deployed.filter(|a| is(a)).cloned().or_else(|| prepared().filter(is));
         known.or_else(|| Some(Artifact { digest: entry.digest, ..deployed?.clone() }))
     };
-    let same = history.filter(|entry| claims_same(candidate, entry));
+    let same = history.filter(|entry| is_claimed_same(candidate, entry));
     same.filter_map(|entry| Some((entry.digest, place(entry)?))).collect()
 }
 
-fn unknown(case: &Case, order: &OrderRef) -> Failure {
-    let failure = Failure::input("unknown-upstream", format!("its upstream Order {order} does not exist"))
-        .of(case.what())
-        .field("spec.promotion.upstream")
-        .hint(format!("write <namespace>/<name>, or <name> for an Order in {}", case.order.namespace));
+fn make_unknown_failure(case: &Case, order: &OrderRef) -> Failure {
+    let failure =
+        Failure::new_input("unknown-upstream", format!("its upstream Order {order} does not exist"))
+            .with_object(case.format_order())
+            .with_field("spec.promotion.upstream")
+            .with_hint(format!(
+                "write <namespace>/<name>, or <name> for an Order in {}",
+                case.order.namespace
+            ));
     match &case.origin {
-        Some(origin) => failure.at(origin.at()),
+        Some(origin) => failure.with_place(origin.make_place()),
         None => failure,
     }
 }
 
-fn in_ring(case: &Case, ring: &[OrderRef]) -> Failure {
+fn make_cycle_failure(case: &Case, ring: &[OrderRef]) -> Failure {
     let path: Vec<String> = ring.iter().map(ToString::to_string).collect();
-    let failure = Failure::input(
+    let failure = Failure::new_input(
         "upstream-cycle",
         format!("its upstream stages wait for each other: {}", path.join(" → ")),
     )
-    .of(case.what())
-    .field("spec.promotion.upstream")
-    .hint("take one of these stages out of spec.promotion.upstream (of the Order, or of its Environment)");
+    .with_object(case.format_order())
+    .with_field("spec.promotion.upstream")
+    .with_hint(
+        "take one of these stages out of spec.promotion.upstream (of the Order, or of its Environment)",
+    );
     match &case.origin {
-        Some(origin) => failure.at(origin.at()),
+        Some(origin) => failure.with_place(origin.make_place()),
         None => failure,
     }
 }
 
 /// For each Order that waits for itself, the way back to it: `[a, b, a]`.
-fn rings(cases: &[Case]) -> BTreeMap<OrderRef, Vec<OrderRef>> {
+fn find_rings(cases: &[Case]) -> BTreeMap<OrderRef, Vec<OrderRef>> {
     let mut edges: BTreeMap<&OrderRef, BTreeSet<&OrderRef>> = BTreeMap::new();
     for case in cases {
         edges.insert(&case.order, case.demands.upstream.iter().map(|(order, _)| order).collect());
@@ -141,11 +147,14 @@ fn rings(cases: &[Case]) -> BTreeMap<OrderRef, Vec<OrderRef>> {
             break;
         }
     }
-    edges.keys().filter_map(|order| way_back(order, &edges).map(|way| ((*order).clone(), way))).collect()
+    edges.keys().filter_map(|order| find_way_back(order, &edges).map(|way| ((*order).clone(), way))).collect()
 }
 
 /// The shortest way from an Order along its upstreams back to itself.
-fn way_back(start: &OrderRef, edges: &BTreeMap<&OrderRef, BTreeSet<&OrderRef>>) -> Option<Vec<OrderRef>> {
+fn find_way_back(
+    start: &OrderRef,
+    edges: &BTreeMap<&OrderRef, BTreeSet<&OrderRef>>,
+) -> Option<Vec<OrderRef>> {
     let mut came_from: BTreeMap<&OrderRef, &OrderRef> = BTreeMap::new();
     let mut next = VecDeque::from([start]);
     while let Some(order) = next.pop_front() {

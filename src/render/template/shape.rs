@@ -17,7 +17,7 @@ pub(super) fn is_reserved(c: char) -> bool {
 }
 
 /// The token of the value with this number.
-pub(super) fn token(number: usize) -> String {
+pub(super) fn format_token(number: usize) -> String {
     let mut token = String::from(OPEN);
     for digit in number.to_string().bytes() {
         token.extend(char::from_u32(ZERO + u32::from(digit - b'0')));
@@ -28,45 +28,47 @@ pub(super) fn token(number: usize) -> String {
 
 /// A parsed output with slots for the values.
 #[derive(Debug)]
-pub(super) enum Shape {
+pub(super) enum OutputShape {
     Fixed(Json),
     /// A bare scalar that is one value and nothing else: it keeps its type.
     Slot(usize),
-    Text(Vec<Part>),
-    Sequence(Vec<Shape>),
-    Mapping(Vec<(Vec<Part>, Shape)>),
+    Text(Vec<ScalarPart>),
+    Sequence(Vec<OutputShape>),
+    Mapping(Vec<(Vec<ScalarPart>, OutputShape)>),
 }
 
 #[derive(Debug)]
-pub(super) enum Part {
+pub(super) enum ScalarPart {
     Text(String),
     Slot(usize),
 }
 
-impl Shape {
+impl OutputShape {
     /// The parsed output.
     ///
     /// # Errors
     /// It has a tag, or a token that a filter broke.
-    pub(super) fn of(node: &Node) -> Result<Self, Error> {
+    pub(super) fn from_node(node: &Node) -> Result<Self, Error> {
         let parts = |text: &str| {
             let cause = "has a value that was captured by a macro or block and then broken by a filter";
-            Part::split(text).ok_or_else(|| Error::new("template", node.at, cause))
+            ScalarPart::split_scalar(text).ok_or_else(|| Error::new("template", node.at, cause))
         };
         Ok(match &node.value {
             Tree::Scalar(scalar) if scalar.style == Style::Tagged => {
                 return Err(Error::new("template", node.at, "has a tag (!…) that means nothing here"));
             }
             Tree::Scalar(scalar) => match parts(&scalar.text)?.as_slice() {
-                [] | [Part::Text(_)] => Self::Fixed(node.to_json()),
-                [Part::Slot(number)] if scalar.style == Style::Plain => Self::Slot(*number),
+                [] | [ScalarPart::Text(_)] => Self::Fixed(node.to_json()),
+                [ScalarPart::Slot(number)] if scalar.style == Style::Plain => Self::Slot(*number),
                 _ => Self::Text(parts(&scalar.text)?),
             },
-            Tree::Sequence(items) => Self::Sequence(items.iter().map(Self::of).collect::<Result<_, _>>()?),
+            Tree::Sequence(items) => {
+                Self::Sequence(items.iter().map(Self::from_node).collect::<Result<_, _>>()?)
+            }
             Tree::Mapping(pairs) => Self::Mapping(
                 pairs
                     .iter()
-                    .map(|pair| Ok((parts(&pair.key)?, Self::of(&pair.value)?)))
+                    .map(|pair| Ok((parts(&pair.key)?, Self::from_node(&pair.value)?)))
                     .collect::<Result<_, Error>>()?,
             ),
         })
@@ -76,22 +78,22 @@ impl Shape {
     ///
     /// # Errors
     /// The key that comes out twice in one mapping.
-    pub(super) fn fill(&self, values: &[Json]) -> Result<Json, String> {
+    pub(super) fn fill_values(&self, values: &[Json]) -> Result<Json, String> {
         Ok(match self {
             Self::Fixed(value) => value.clone(),
             Self::Slot(number) => values.get(*number).cloned().unwrap_or_default(),
-            Self::Text(parts) => Json::String(Part::join(parts, values)),
+            Self::Text(parts) => Json::String(ScalarPart::join_parts(parts, values)),
             Self::Sequence(items) => {
-                Json::Array(items.iter().map(|i| i.fill(values)).collect::<Result<_, _>>()?)
+                Json::Array(items.iter().map(|i| i.fill_values(values)).collect::<Result<_, _>>()?)
             }
             Self::Mapping(entries) => {
                 let mut map = Map::with_capacity(entries.len());
                 for (key, value) in entries {
-                    let key = Part::join(key, values);
+                    let key = ScalarPart::join_parts(key, values);
                     if map.contains_key(&key) {
                         return Err(key);
                     }
-                    map.insert(key, value.fill(values)?);
+                    map.insert(key, value.fill_values(values)?);
                 }
                 Json::Object(map)
             }
@@ -99,9 +101,9 @@ impl Shape {
     }
 }
 
-impl Part {
+impl ScalarPart {
     /// The text and tokens of a scalar; `None` where a token is broken.
-    fn split(text: &str) -> Option<Vec<Self>> {
+    fn split_scalar(text: &str) -> Option<Vec<Self>> {
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some(at) = rest.find(is_reserved) {
@@ -122,7 +124,7 @@ impl Part {
         Some(parts)
     }
 
-    fn join(parts: &[Self], values: &[Json]) -> String {
+    fn join_parts(parts: &[Self], values: &[Json]) -> String {
         parts.iter().fold(String::new(), |mut text, part| {
             match part {
                 Self::Text(fixed) => text.push_str(fixed),

@@ -1,11 +1,11 @@
 //! A plan as a diff: of each Order that moves, waits or changes, its Applications' files as they are committed, and
 //! the objects inside its artifact.
 
-use super::{paint, text};
-use crate::files::Change;
-use crate::model::plan::Row;
+use super::{format_comparison, paint_line};
+use crate::files::FileChange;
+use crate::model::plan::PlanRow;
 use crate::report::escape;
-use crate::report::plan::headline;
+use crate::report::plan::describe_row;
 use crate::report::view::View;
 use similar::TextDiff;
 use std::fmt::Write as _;
@@ -17,32 +17,32 @@ const PLACE: &str = "\u{1b}[36m";
 
 /// All of it; in colour every line resets what it set.
 #[must_use]
-pub fn plan(view: &View<'_>, colour: bool) -> String {
+pub fn format_plan(view: &View<'_>, colour: bool) -> String {
     let mut out = String::new();
-    for row in view.shown() {
-        let title = format!("{}: {}", row.order, headline(view, row));
-        let _ = writeln!(out, "{}", paint(BOLD, &escape::line(&title), colour));
-        files(&mut out, view, row, colour);
+    for row in view.iter_shown_rows() {
+        let title = format!("{}: {}", row.order, describe_row(view, row));
+        let _ = writeln!(out, "{}", paint_line(BOLD, &escape::escape_line(&title), colour));
+        push_files(&mut out, view, row, colour);
         match view.preview.more.get(&row.order).and_then(|more| more.inside.as_ref()) {
-            Some(Ok(comparison)) => out.push_str(&text(comparison, colour)),
+            Some(Ok(comparison)) => out.push_str(&format_comparison(comparison, colour)),
             Some(Err(failure)) => {
-                let _ = writeln!(out, "inside: unknown, {}", escape::line(&failure.to_string()));
+                let _ = writeln!(out, "inside: unknown, {}", escape::escape_line(&failure.to_string()));
             }
             None => {}
         }
         out.push('\n');
     }
-    let counts = view.summary().text(false);
+    let counts = view.count_rows().format_summary(false);
     let _ = writeln!(out, "{counts}");
     out
 }
 
-fn files(out: &mut String, view: &View<'_>, row: &Row, colour: bool) {
+fn push_files(out: &mut String, view: &View<'_>, row: &PlanRow, colour: bool) {
     for application in &row.applications {
         let before = view.before.applications.get(&application.path).map(|file| &*file.text);
         let after = match view.changes.get(&application.path) {
-            Some(Change::Write(bytes)) => Some(String::from_utf8_lossy(bytes)),
-            Some(Change::Delete) => None,
+            Some(FileChange::Write(bytes)) => Some(String::from_utf8_lossy(bytes)),
+            Some(FileChange::Delete) => None,
             None => continue,
         };
         let header = |there: bool, side: &str| match there {
@@ -60,7 +60,7 @@ fn files(out: &mut String, view: &View<'_>, row: &Row, colour: bool) {
                 Some(b'@') => PLACE,
                 Some(_) | None => "",
             };
-            let _ = writeln!(out, "{}", paint(code, &escape::line(line), colour));
+            let _ = writeln!(out, "{}", paint_line(code, &escape::escape_line(line), colour));
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Kind `HistoryVerification`: what `verify-history` found.
 
-use super::{API_VERSION, print};
-use crate::model::audit::{Audit, Finding};
+use super::{API_VERSION, format_document};
+use crate::model::audit::{Audit, AuditFinding};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -22,13 +22,14 @@ pub(super) struct HistoryVerification<'a> {
     deployments: usize,
     /// Promotions that history alone tells of.
     unrecorded: usize,
-    findings: Vec<Item<'a>>,
-    unread: Vec<Item<'a>>,
+    findings: Vec<FindingItem<'a>>,
+    unread: Vec<FindingItem<'a>>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Item<'a> {
+#[schemars(rename = "Item")]
+struct FindingItem<'a> {
     commit: String,
     namespace: Option<&'a str>,
     name: Option<&'a str>,
@@ -40,8 +41,8 @@ struct Item<'a> {
 
 /// The document.
 #[must_use]
-pub fn audit(audit: &Audit, range: Option<&str>) -> String {
-    print(&HistoryVerification {
+pub fn format_audit(audit: &Audit, range: Option<&str>) -> String {
+    format_document(&HistoryVerification {
         api_version: API_VERSION,
         kind: "HistoryVerification",
         range,
@@ -52,13 +53,13 @@ pub fn audit(audit: &Audit, range: Option<&str>) -> String {
         promotions: audit.promotions,
         deployments: audit.deployments,
         unrecorded: audit.unrecorded,
-        findings: audit.findings.iter().map(item).collect(),
-        unread: audit.unread.iter().map(item).collect(),
+        findings: audit.findings.iter().map(make_item).collect(),
+        unread: audit.unread.iter().map(make_item).collect(),
     })
 }
 
-fn item(finding: &Finding) -> Item<'_> {
-    Item {
+fn make_item(finding: &AuditFinding) -> FindingItem<'_> {
+    FindingItem {
         commit: finding.commit.to_string(),
         namespace: finding.order.as_ref().map(|o| o.namespace.as_str()),
         name: finding.order.as_ref().map(|o| o.name.as_str()),

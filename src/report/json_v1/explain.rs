@@ -1,6 +1,6 @@
 //! Kind `Explanation`: one Order's row, and what is known of it besides.
 
-use super::{API_VERSION, Order, order, print};
+use super::{API_VERSION, PlanOrderJson, format_document, make_order};
 use crate::model::approval::Ballot;
 use crate::model::plan as model;
 use crate::model::serving::VoteStatus;
@@ -15,7 +15,7 @@ pub(super) struct Explanation {
     kind: &'static str,
     at: String,
     #[serde(flatten)]
-    order: Order,
+    order: PlanOrderJson,
     /// What the Applications say now; null where nothing is deployed.
     observed: Option<String>,
     /// Who has to do what, for every gate that does not pass.
@@ -29,7 +29,8 @@ pub(super) struct Explanation {
 /// When the candidate can deploy.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub struct Forecast {
+#[schemars(rename = "Forecast")]
+pub struct ForecastJson {
     /// `At`, `NotBefore` or `Never`.
     kind: &'static str,
     /// RFC 3339; not of `Never`.
@@ -66,20 +67,20 @@ struct Vote {
 
 /// The document.
 #[must_use]
-pub fn explanation(view: &View<'_>, row: &model::Row, more: &model::Explained) -> String {
-    print(&Explanation {
+pub fn format_explanation(view: &View<'_>, row: &model::PlanRow, more: &model::Explained) -> String {
+    format_document(&Explanation {
         api_version: API_VERSION,
         kind: "Explanation",
         at: view.plan.at.to_string(),
-        order: order(view, row),
+        order: make_order(view, row),
         observed: more.observed.clone(),
         next: more.steps.iter().map(|s| Next { gate: s.gate.as_str(), what: s.what.clone() }).collect(),
         idle: more.idle.clone(),
-        votes: more.votes.iter().map(vote).collect(),
+        votes: more.votes.iter().map(make_vote).collect(),
     })
 }
 
-pub(super) fn forecast(forecast: &model::Forecast) -> Forecast {
+pub(super) fn make_forecast(forecast: &model::Forecast) -> ForecastJson {
     let (kind, time, held) = match forecast {
         model::Forecast::At(time) => ("At", Some(*time), None),
         model::Forecast::NotBefore { time, gate, message } => {
@@ -88,10 +89,10 @@ pub(super) fn forecast(forecast: &model::Forecast) -> Forecast {
         model::Forecast::Never { gate, message } => ("Never", None, Some((*gate, message.clone()))),
     };
     let (gate, message) = held.map(|(gate, message)| (gate.as_str(), message)).unzip();
-    Forecast { kind, time: time.map(|t| t.to_string()), gate, message }
+    ForecastJson { kind, time: time.map(|t| t.to_string()), gate, message }
 }
 
-fn vote(vote: &VoteStatus) -> Vote {
+fn make_vote(vote: &VoteStatus) -> Vote {
     Vote {
         name: vote.name.clone(),
         issuer: vote.approver.issuer.clone(),

@@ -8,7 +8,7 @@ use crate::model::serving::ServingStatus;
 use crate::model::time::Time;
 use crate::model::world::{GitOps, Loaded};
 use crate::report::get::{self, ServingLine};
-use crate::report::json_v1::{API_VERSION, print};
+use crate::report::json_v1::{API_VERSION, format_document};
 use schemars::JsonSchema;
 use serde::Serialize;
 
@@ -21,15 +21,16 @@ pub(super) struct List<T> {
     items: Vec<T>,
 }
 
-fn list<T: Serialize>(kind: &'static str, items: impl Iterator<Item = T>) -> String {
-    print(&List { api_version: API_VERSION, kind, items: items.collect() })
+fn format_list<T: Serialize>(kind: &'static str, items: impl Iterator<Item = T>) -> String {
+    format_document(&List { api_version: API_VERSION, kind, items: items.collect() })
 }
 
 /// One Serving.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
-pub struct Serving {
+#[schemars(rename = "Serving")]
+pub struct ServingJson {
     pub namespace: String,
     pub name: String,
     pub order_name: String,
@@ -37,9 +38,9 @@ pub struct Serving {
     pub observed_preparation_name: Option<String>,
     pub deployed_digest: Option<String>,
     pub environment: Option<String>,
-    pub queued: Option<Queued>,
-    pub conditions: Vec<Condition>,
-    pub clusters: Vec<Cluster>,
+    pub queued: Option<QueuedJson>,
+    pub conditions: Vec<ConditionJson>,
+    pub clusters: Vec<ClusterJson>,
     pub creation_timestamp: Option<String>,
     /// Whether the file reads as a Serving at all.
     pub readable: bool,
@@ -49,7 +50,8 @@ pub struct Serving {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
-pub struct Queued {
+#[schemars(rename = "Queued")]
+pub struct QueuedJson {
     pub preparation_name: String,
     pub waits_for: String,
     pub message: String,
@@ -60,7 +62,8 @@ pub struct Queued {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
-pub struct Condition {
+#[schemars(rename = "Condition")]
+pub struct ConditionJson {
     pub r#type: String,
     pub status: String,
     pub reason: String,
@@ -72,7 +75,8 @@ pub struct Condition {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
-pub struct Cluster {
+#[schemars(rename = "Cluster")]
+pub struct ClusterJson {
     pub name: String,
     pub application: String,
     pub reason: String,
@@ -83,14 +87,15 @@ pub struct Cluster {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
-pub struct Order {
+#[schemars(rename = "Order")]
+pub struct OrderJson {
     pub namespace: String,
     pub name: String,
     pub environment: Option<String>,
     pub mode: &'static str,
     pub deployed_preparation_name: Option<String>,
     pub deployed_digest: Option<String>,
-    pub queued: Option<Queued>,
+    pub queued: Option<QueuedJson>,
     /// What is queued, or under Automatic the newest one, and the gate that holds it.
     pub waiting: Option<Waiting>,
     pub creation_timestamp: Option<String>,
@@ -109,7 +114,8 @@ pub struct Waiting {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
-pub struct Preparation {
+#[schemars(rename = "Preparation")]
+pub struct PreparationJson {
     pub namespace: String,
     pub name: String,
     pub order_name: String,
@@ -118,7 +124,7 @@ pub struct Preparation {
     pub digest: String,
     pub signed: bool,
     pub commit_message: Option<String>,
-    pub queued: Option<Queued>,
+    pub queued: Option<QueuedJson>,
     pub creation_timestamp: Option<String>,
 }
 
@@ -126,7 +132,8 @@ pub struct Preparation {
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]
-pub struct HistoryEntry {
+#[schemars(rename = "HistoryEntry")]
+pub struct HistoryEntryJson {
     pub namespace: String,
     pub order_name: String,
     pub preparation_name: String,
@@ -144,63 +151,64 @@ pub struct HistoryEntry {
 
 /// Kind `ServingList`.
 #[must_use]
-pub fn servings(lines: &[ServingLine<'_>]) -> String {
-    list("ServingList", lines.iter().map(serving))
+pub fn format_servings(lines: &[ServingLine<'_>]) -> String {
+    format_list("ServingList", lines.iter().map(make_serving))
 }
 
 /// One Serving in this shape.
 #[must_use]
-pub fn serving(line: &ServingLine<'_>) -> Serving {
+pub fn make_serving(line: &ServingLine<'_>) -> ServingJson {
     let unread = ServingStatus::default();
     let status = line.status.unwrap_or(&unread);
-    Serving {
+    ServingJson {
         namespace: line.order.namespace.to_string(),
         name: line.order.name.to_string(),
         order_name: line.order.name.to_string(),
-        target_preparation_name: text(status.target_preparation_name.as_ref()),
-        observed_preparation_name: text(status.observed_preparation_name.as_ref()),
-        deployed_digest: text(status.deployed_digest.as_ref()),
+        target_preparation_name: format_text(status.target_preparation_name.as_ref()),
+        observed_preparation_name: format_text(status.observed_preparation_name.as_ref()),
+        deployed_digest: format_text(status.deployed_digest.as_ref()),
         environment: status.deployed.as_ref().map(|d| d.environment.to_string()),
-        queued: queued(status, None),
-        conditions: status.conditions.iter().map(condition).collect(),
+        queued: make_queued(status, None),
+        conditions: status.conditions.iter().map(make_condition).collect(),
         clusters: status
             .clusters
             .iter()
-            .map(|c| Cluster {
+            .map(|c| ClusterJson {
                 name: c.name.to_string(),
                 application: c.application.to_string(),
                 reason: c.reason.clone(),
                 message: c.message.clone(),
             })
             .collect(),
-        creation_timestamp: text(line.created.as_ref()),
+        creation_timestamp: format_text(line.created.as_ref()),
         readable: line.status.is_some(),
     }
 }
 
 /// Kind `OrderList`.
 #[must_use]
-pub fn orders<'a>(
+pub fn format_orders<'a>(
     orders: impl IntoIterator<Item = (&'a OrderRef, &'a Loaded<order::Order>)>,
     gitops: &GitOps,
 ) -> String {
-    list(
+    format_list(
         "OrderList",
         orders.into_iter().map(|(name, loaded)| {
-            let status = get::status(gitops, name);
-            Order {
+            let status = get::find_status(gitops, name);
+            OrderJson {
                 namespace: name.namespace.to_string(),
                 name: name.name.to_string(),
-                environment: text(loaded.object.spec.environment.as_ref()),
-                mode: crate::report::plan::mode(get::mode(&loaded.object)),
-                deployed_preparation_name: status.and_then(|s| text(s.observed_preparation_name.as_ref())),
-                deployed_digest: status.and_then(|s| text(s.deployed_digest.as_ref())),
-                queued: status.and_then(|s| queued(s, None)),
-                waiting: status.and_then(ServingStatus::waits).map(|(name, gate)| Waiting {
+                environment: format_text(loaded.object.spec.environment.as_ref()),
+                mode: crate::report::plan::format_mode(get::find_mode(&loaded.object)),
+                deployed_preparation_name: status
+                    .and_then(|s| format_text(s.observed_preparation_name.as_ref())),
+                deployed_digest: status.and_then(|s| format_text(s.deployed_digest.as_ref())),
+                queued: status.and_then(|s| make_queued(s, None)),
+                waiting: status.and_then(ServingStatus::find_wait).map(|(name, gate)| Waiting {
                     preparation_name: name.to_string(),
                     waits_for: gate.to_string(),
                 }),
-                creation_timestamp: time(loaded.object.metadata.creation_timestamp),
+                creation_timestamp: format_time(loaded.object.metadata.creation_timestamp),
             }
         }),
     )
@@ -208,28 +216,28 @@ pub fn orders<'a>(
 
 /// Kind `PreparationList`.
 #[must_use]
-pub fn preparations<'a>(
+pub fn format_preparations<'a>(
     preparations: impl IntoIterator<
         Item = (&'a (Namespace, PreparationName), &'a Loaded<preparation::Preparation>),
     >,
     gitops: &GitOps,
 ) -> String {
-    list(
+    format_list(
         "PreparationList",
         preparations.into_iter().map(|((namespace, name), loaded)| {
             let spec = &loaded.object.spec;
             let order = OrderRef { namespace: namespace.clone(), name: spec.order_name.clone() };
-            Preparation {
+            PreparationJson {
                 namespace: namespace.to_string(),
                 name: name.to_string(),
                 order_name: spec.order_name.to_string(),
-                ready: get::ready(loaded),
+                ready: get::format_ready(loaded),
                 oci_ref: spec.artifact.oci_ref.clone(),
                 digest: spec.artifact.digest.to_string(),
                 signed: spec.artifact.signed,
                 commit_message: spec.commit_message.clone(),
-                queued: get::status(gitops, &order).and_then(|s| queued(s, Some(name))),
-                creation_timestamp: time(loaded.object.metadata.creation_timestamp),
+                queued: get::find_status(gitops, &order).and_then(|s| make_queued(s, Some(name))),
+                creation_timestamp: format_time(loaded.object.metadata.creation_timestamp),
             }
         }),
     )
@@ -237,31 +245,31 @@ pub fn preparations<'a>(
 
 /// Kind `HistoryList`, newest first within an Order.
 #[must_use]
-pub fn history(lines: &[ServingLine<'_>]) -> String {
+pub fn format_history(lines: &[ServingLine<'_>]) -> String {
     let entries = lines.iter().flat_map(|line| {
-        line.status.into_iter().flat_map(|s| &s.history).map(|entry| HistoryEntry {
+        line.status.into_iter().flat_map(|s| &s.history).map(|entry| HistoryEntryJson {
             namespace: line.order.namespace.to_string(),
             order_name: line.order.name.to_string(),
             preparation_name: entry.preparation_name.to_string(),
             digest: entry.digest.to_string(),
-            base_digest: text(entry.base_digest.as_ref()),
-            environment: text(entry.environment.as_ref()),
+            base_digest: format_text(entry.base_digest.as_ref()),
+            environment: format_text(entry.environment.as_ref()),
             promoted_time: entry.promoted_time.to_string(),
-            first_healthy_time: time(entry.first_healthy_time),
-            ended_time: time(entry.ended_time),
-            ended_reason: text(entry.ended_reason.as_ref()),
+            first_healthy_time: format_time(entry.first_healthy_time),
+            ended_time: format_time(entry.ended_time),
+            ended_reason: format_text(entry.ended_reason.as_ref()),
             requested_by: entry.requested_by.as_ref().map(|r| r.name.clone()),
-            promotion_record: text(entry.promotion_record.as_ref()),
-            deployment_record: text(entry.deployment_record.as_ref()),
+            promotion_record: format_text(entry.promotion_record.as_ref()),
+            deployment_record: format_text(entry.deployment_record.as_ref()),
         })
     });
-    list("HistoryList", entries)
+    format_list("HistoryList", entries)
 }
 
 /// The queued promotion, of this Preparation where one is given.
-fn queued(status: &ServingStatus, only: Option<&PreparationName>) -> Option<Queued> {
+fn make_queued(status: &ServingStatus, only: Option<&PreparationName>) -> Option<QueuedJson> {
     let queued = status.queued.as_ref().filter(|q| only.is_none_or(|name| q.preparation_name == *name))?;
-    Some(Queued {
+    Some(QueuedJson {
         preparation_name: queued.preparation_name.to_string(),
         waits_for: queued.waits_for.clone(),
         message: queued.message.clone(),
@@ -269,20 +277,20 @@ fn queued(status: &ServingStatus, only: Option<&PreparationName>) -> Option<Queu
     })
 }
 
-fn condition(from: &meta::Condition) -> Condition {
-    Condition {
+fn make_condition(from: &meta::Condition) -> ConditionJson {
+    ConditionJson {
         r#type: from.kind.clone(),
         status: from.status.clone(),
         reason: from.reason.clone(),
         message: from.message.clone(),
-        last_transition_time: time(from.last_transition_time),
+        last_transition_time: format_time(from.last_transition_time),
     }
 }
 
-fn text(value: Option<&impl ToString>) -> Option<String> {
+fn format_text(value: Option<&impl ToString>) -> Option<String> {
     value.map(ToString::to_string)
 }
 
-fn time(value: Option<Time>) -> Option<String> {
-    text(value.as_ref())
+fn format_time(value: Option<Time>) -> Option<String> {
+    format_text(value.as_ref())
 }

@@ -1,7 +1,7 @@
 //! Kind `OpenPromotions`: what somebody can do something about.
 
-use super::{API_VERSION, print};
-use crate::model::plan::{OpenPromotion, Step};
+use super::{API_VERSION, format_document};
+use crate::model::plan::{OpenPromotion, PromotionStep};
 use crate::model::time::Time;
 use schemars::JsonSchema;
 use serde::Serialize;
@@ -14,12 +14,13 @@ pub(super) struct OpenPromotions<'a> {
     at: String,
     /// As whom; null: anybody.
     viewer: Option<&'a str>,
-    items: Vec<Item<'a>>,
+    items: Vec<OpenPromotionItem<'a>>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Item<'a> {
+#[schemars(rename = "Item")]
+struct OpenPromotionItem<'a> {
     namespace: &'a str,
     name: &'a str,
     environment: Option<&'a str>,
@@ -33,8 +34,8 @@ struct Item<'a> {
 
 /// The document.
 #[must_use]
-pub fn open(items: &[OpenPromotion], viewer: Option<&str>, at: Time) -> String {
-    print(&OpenPromotions {
+pub fn format_open_promotions(items: &[OpenPromotion], viewer: Option<&str>, at: Time) -> String {
+    format_document(&OpenPromotions {
         api_version: API_VERSION,
         kind: "OpenPromotions",
         at: at.to_string(),
@@ -43,11 +44,11 @@ pub fn open(items: &[OpenPromotion], viewer: Option<&str>, at: Time) -> String {
             .iter()
             .map(|open| {
                 let (step, message) = match &open.step {
-                    Step::Review => ("Review", None),
-                    Step::Promote => ("Promote", None),
-                    Step::Waits(message) => ("Wait", Some(message.as_str())),
+                    PromotionStep::Review => ("Review", None),
+                    PromotionStep::Promote => ("Promote", None),
+                    PromotionStep::Waits(message) => ("Wait", Some(message.as_str())),
                 };
-                Item {
+                OpenPromotionItem {
                     namespace: open.order.namespace.as_str(),
                     name: open.order.name.as_str(),
                     environment: open.environment.as_ref().map(|e| e.as_str()),

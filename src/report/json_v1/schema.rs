@@ -8,19 +8,19 @@ pub type Make = fn() -> Schema;
 
 /// File name of each output's schema, and what makes it.
 pub const OUTPUTS: &[(&str, Make)] = &[
-    ("plan-v1.json", of::<super::Plan>),
-    ("explanation-v1.json", of::<explain::Explanation>),
-    ("open-promotions-v1.json", of::<open::OpenPromotions<'static>>),
-    ("verification-v1.json", of::<verify::Verification>),
-    ("history-verification-v1.json", of::<audit::HistoryVerification<'static>>),
-    ("servings-v1.json", of::<get::List<get::Serving>>),
-    ("orders-v1.json", of::<get::List<get::Order>>),
-    ("preparations-v1.json", of::<get::List<get::Preparation>>),
-    ("history-v1.json", of::<get::List<get::HistoryEntry>>),
+    ("plan-v1.json", make_schema::<super::PlanDocument>),
+    ("explanation-v1.json", make_schema::<explain::Explanation>),
+    ("open-promotions-v1.json", make_schema::<open::OpenPromotions<'static>>),
+    ("verification-v1.json", make_schema::<verify::VerificationDocument>),
+    ("history-verification-v1.json", make_schema::<audit::HistoryVerification<'static>>),
+    ("servings-v1.json", make_schema::<get::List<get::ServingJson>>),
+    ("orders-v1.json", make_schema::<get::List<get::OrderJson>>),
+    ("preparations-v1.json", make_schema::<get::List<get::PreparationJson>>),
+    ("history-v1.json", make_schema::<get::List<get::HistoryEntryJson>>),
 ];
 
 /// For what is written, not for what is read: a member that may be left out is not required.
-fn of<T: JsonSchema>() -> Schema {
+fn make_schema<T: JsonSchema>() -> Schema {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<T>();
     // Every document says which shape it has.

@@ -1,8 +1,8 @@
 //! Kind `Verification`: every claim on one artifact, with what it rests on or why it does not stand.
 
-use super::{API_VERSION, Failure, failure, print};
+use super::{API_VERSION, FailureJson, format_document, make_failure};
 use crate::error;
-use crate::model::evidence::{Candidate, Evidence, Unread};
+use crate::model::evidence::{Evidence, EvidenceCandidate, Unread};
 use crate::model::verification as model;
 use crate::model::verification::{ClaimKind, ClaimReport, ReadFrom, Whose};
 use schemars::JsonSchema;
@@ -10,7 +10,8 @@ use serde::Serialize;
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Verification {
+#[schemars(rename = "Verification")]
+pub(super) struct VerificationDocument {
     api_version: &'static str,
     kind: &'static str,
     /// The instant that it was judged for.
@@ -19,24 +20,25 @@ pub(super) struct Verification {
     digest: String,
     /// The tag that named it; null where a digest did.
     tag: Option<String>,
-    order: Order,
+    order: VerifiedOrderJson,
     /// Null where none is known.
     preparation_name: Option<String>,
     /// Of all required claims: `Proven`, `Missing`, `Invalid` or `Unread`.
     outcome: &'static str,
     /// Where evidence was read.
     read_from: From,
-    trust: Trust,
+    trust: TrustJson,
     /// Null: the Order was not read, so nobody knows.
-    demands: Option<Demands>,
-    claims: Vec<Claim>,
+    demands: Option<DemandsJson>,
+    claims: Vec<ClaimJson>,
     /// What could not be read of the inputs, and may change the answer.
-    problems: Vec<Failure>,
-    warnings: Vec<Failure>,
+    problems: Vec<FailureJson>,
+    warnings: Vec<FailureJson>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Order {
+#[schemars(rename = "Order")]
+struct VerifiedOrderJson {
     namespace: String,
     name: String,
 }
@@ -52,18 +54,20 @@ struct From {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Trust {
+#[schemars(rename = "Trust")]
+struct TrustJson {
     /// `Own` or `Bundled`.
     whose: &'static str,
     /// Where the Kitchen is written; null: there is none.
     origin: Option<String>,
     /// Hash over keys, roles, identities, roots and allow-lists.
     fingerprint: Option<String>,
-    keys: Vec<Key>,
+    keys: Vec<KeyJson>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Key {
+#[schemars(rename = "Key")]
+struct KeyJson {
     name: String,
     /// base64 SHA-256 of its SubjectPublicKeyInfo.
     fingerprint: String,
@@ -71,7 +75,8 @@ struct Key {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Demands {
+#[schemars(rename = "Demands")]
+struct DemandsJson {
     environment: Option<String>,
     /// Null: no approval is needed.
     approvals: Option<Approvals>,
@@ -88,7 +93,8 @@ struct Approvals {
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Claim {
+#[schemars(rename = "Claim")]
+struct ClaimJson {
     /// `artifact`, `admission`, `signature`, `provenance`, `approvals`, `check`, `promotion`, `deployment`.
     name: &'static str,
     /// Of `check`: its name.
@@ -103,16 +109,17 @@ struct Claim {
     /// For a person.
     message: String,
     /// What proves it; of `Proven`.
-    evidence: Vec<Piece>,
+    evidence: Vec<PieceJson>,
     /// What was looked at and did not count.
-    candidates: Vec<Looked>,
+    candidates: Vec<LookedJson>,
     /// The request that failed; of `Unread`.
     unread: Option<Failed>,
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
-struct Piece {
+#[schemars(rename = "Piece")]
+struct PieceJson {
     /// Of its manifest, or of its layer under a `.sig` or `.att` tag.
     digest: String,
     /// Of the signed file itself.
@@ -128,7 +135,8 @@ struct Piece {
 }
 
 #[derive(Debug, Serialize, JsonSchema)]
-struct Looked {
+#[schemars(rename = "Looked")]
+struct LookedJson {
     place: String,
     digest: Option<String>,
     /// Why it did not count.
@@ -147,7 +155,7 @@ struct Failed {
 
 /// The document.
 #[must_use]
-pub fn verification(
+pub fn format_verification(
     found: &model::Verification,
     problems: &[error::Failure],
     warnings: &[error::Failure],
@@ -156,27 +164,30 @@ pub fn verification(
         ReadFrom::Registry => ("Registry", None, None),
         ReadFrom::Bundle { file, digest } => ("Bundle", Some(file.clone()), Some(digest.to_string())),
     };
-    print(&Verification {
+    format_document(&VerificationDocument {
         api_version: API_VERSION,
         kind: "Verification",
         at: found.at.to_string(),
         repository: found.artifact.repository.to_string(),
         digest: found.artifact.digest.to_string(),
         tag: found.tag.clone(),
-        order: Order { namespace: found.order.namespace.to_string(), name: found.order.name.to_string() },
+        order: VerifiedOrderJson {
+            namespace: found.order.namespace.to_string(),
+            name: found.order.name.to_string(),
+        },
         preparation_name: found.preparation.as_ref().map(ToString::to_string),
-        outcome: found.outcome().as_str(),
+        outcome: found.judge_outcome().as_str(),
         read_from: From { kind, file, digest },
-        trust: trust(&found.trust),
-        demands: found.demanded.as_ref().map(demands),
-        claims: found.claims.iter().map(claim).collect(),
-        problems: problems.iter().map(failure).collect(),
-        warnings: warnings.iter().map(failure).collect(),
+        trust: make_trust(&found.trust),
+        demands: found.demanded.as_ref().map(make_demands),
+        claims: found.claims.iter().map(make_claim).collect(),
+        problems: problems.iter().map(make_failure).collect(),
+        warnings: warnings.iter().map(make_failure).collect(),
     })
 }
 
-fn trust(trust: &model::TrustUsed) -> Trust {
-    Trust {
+fn make_trust(trust: &model::TrustUsed) -> TrustJson {
+    TrustJson {
         whose: match trust.whose {
             Whose::Own => "Own",
             Whose::Bundled => "Bundled",
@@ -186,7 +197,7 @@ fn trust(trust: &model::TrustUsed) -> Trust {
         keys: trust
             .keys
             .iter()
-            .map(|key| Key {
+            .map(|key| KeyJson {
                 name: key.name.clone(),
                 fingerprint: key.fingerprint.clone(),
                 roles: key.roles.iter().map(|r| r.as_str()).collect(),
@@ -195,8 +206,8 @@ fn trust(trust: &model::TrustUsed) -> Trust {
     }
 }
 
-fn demands(demanded: &model::Demanded) -> Demands {
-    Demands {
+fn make_demands(demanded: &model::Demanded) -> DemandsJson {
+    DemandsJson {
         environment: demanded.environment.as_ref().map(ToString::to_string),
         approvals: demanded.approvals.as_ref().map(|policy| Approvals {
             required_approvals: policy.required_approvals,
@@ -206,7 +217,7 @@ fn demands(demanded: &model::Demanded) -> Demands {
     }
 }
 
-fn claim(claim: &ClaimReport) -> Claim {
+fn make_claim(claim: &ClaimReport) -> ClaimJson {
     let (check, check_of) = match &claim.kind {
         ClaimKind::Check { name, of } => (Some(name.clone()), Some(of.clone())),
         ClaimKind::Artifact
@@ -217,7 +228,7 @@ fn claim(claim: &ClaimReport) -> Claim {
         | ClaimKind::Promotion
         | ClaimKind::Deployment => (None, None),
     };
-    let mut shown = Claim {
+    let mut shown = ClaimJson {
         name: claim.kind.as_str(),
         check,
         check_of,
@@ -230,22 +241,22 @@ fn claim(claim: &ClaimReport) -> Claim {
         unread: None,
     };
     match &claim.found {
-        Evidence::Proven(pieces) => shown.evidence = pieces.iter().map(piece).collect(),
+        Evidence::Proven(pieces) => shown.evidence = pieces.iter().map(make_piece).collect(),
         Evidence::Missing(looked) | Evidence::Invalid(looked) => {
             shown.reason = looked.reason.map(|r| r.as_str());
-            shown.candidates = looked.candidates.iter().map(candidate).collect();
+            shown.candidates = looked.candidates.iter().map(make_looked).collect();
         }
         Evidence::Unread(why) => {
             shown.reason = Some(why.reason.as_str());
-            shown.unread = Some(failed(why));
+            shown.unread = Some(make_failed(why));
         }
     }
     shown
 }
 
-fn piece(piece: &model::Piece) -> Piece {
+fn make_piece(piece: &model::ProofPiece) -> PieceJson {
     let some = |text: &String| Some(text.clone()).filter(|t| !t.is_empty());
-    Piece {
+    PieceJson {
         digest: piece.digest.to_string(),
         blob: piece.blob.to_string(),
         place: piece.place.clone(),
@@ -256,15 +267,15 @@ fn piece(piece: &model::Piece) -> Piece {
     }
 }
 
-fn candidate(candidate: &Candidate) -> Looked {
-    Looked {
+fn make_looked(candidate: &EvidenceCandidate) -> LookedJson {
+    LookedJson {
         place: candidate.place.clone(),
         digest: candidate.digest.map(|d| d.to_string()),
         message: candidate.why.clone(),
     }
 }
 
-fn failed(why: &Unread) -> Failed {
+fn make_failed(why: &Unread) -> Failed {
     Failed {
         request: why.request.clone(),
         status: why.status,

@@ -1,11 +1,11 @@
 //! What a commit did to an Application: it may deploy what its Order's Serving says is deployed, nothing else.
 
-use super::{Step, bytes, serving_of};
+use super::{AuditStep, read_bytes, read_serving};
 use crate::error::Failure;
 use crate::files::Files as _;
 use crate::git::Snapshot;
-use crate::load::gitops::application_at;
-use crate::model::audit::Finding;
+use crate::load::gitops::parse_application_at;
+use crate::model::audit::AuditFinding;
 use crate::model::id::{Digest, OrderRef};
 use kube_yaml::parse;
 use serde_json::Value;
@@ -17,10 +17,10 @@ struct Deploys {
     content: [Value; 3],
 }
 
-pub(super) fn judge(step: &Step<'_>, path: &str) -> Result<Option<Finding>, Failure> {
-    let Some(after) = read(&step.visit.after, path)? else { return Ok(None) };
+pub(super) fn judge_application(step: &AuditStep<'_>, path: &str) -> Result<Option<AuditFinding>, Failure> {
+    let Some(after) = read_deploys(&step.visit.after, path)? else { return Ok(None) };
     let before = match &step.visit.before {
-        Some(before) => read(before, path)?,
+        Some(before) => read_deploys(before, path)?,
         None => None,
     };
     if before.as_ref().is_some_and(|b| b.content == after.content) {
@@ -28,9 +28,10 @@ pub(super) fn judge(step: &Step<'_>, path: &str) -> Result<Option<Finding>, Fail
     }
     // Taking our labels off does not make it somebody else's.
     let Some(order) = after.owner.or_else(|| before.and_then(|b| b.owner)) else { return Ok(None) };
-    let serving = serving_of(&step.visit.after, &order)?;
+    let serving = read_serving(&step.visit.after, &order)?;
     let status = serving.as_ref().map(|s| &s.status);
-    let pinned = status.and_then(|s| Some((s.deployed.as_ref()?.repository.url(), s.deployed_digest?)));
+    let pinned =
+        status.and_then(|s| Some((s.deployed.as_ref()?.repository.format_url(), s.deployed_digest?)));
     let [source, sources, operation] = &after.content;
     let field = |name: &str| source.get(name).and_then(Value::as_str).unwrap_or_default();
     let plain = source.as_object().is_some_and(|s| s.len() == 3)
@@ -46,14 +47,14 @@ pub(super) fn judge(step: &Step<'_>, path: &str) -> Result<Option<Finding>, Fail
     let shown = if revision.is_empty() { "something" } else { revision };
     let what = format!("{path} deploys {shown}, and no promotion put it there");
     let digest = Digest::parse(revision).ok();
-    Ok(Some(step.finding(Some(&order), digest, "application-without-promotion", what)))
+    Ok(Some(step.make_finding(Some(&order), digest, "application-without-promotion", what)))
 }
 
 /// What a file deploys; `None`: it is not there, or no YAML that Argo CD would take.
-fn read(snapshot: &Snapshot, path: &str) -> Result<Option<Deploys>, Failure> {
-    let Some(bytes) = bytes(snapshot, path)? else { return Ok(None) };
-    let file = application_at(&snapshot.name(), path, &bytes);
-    let Ok(node) = parse::one(&file.text) else { return Ok(None) };
+fn read_deploys(snapshot: &Snapshot, path: &str) -> Result<Option<Deploys>, Failure> {
+    let Some(bytes) = read_bytes(snapshot, path)? else { return Ok(None) };
+    let file = parse_application_at(&snapshot.name(), path, &bytes);
+    let Ok(node) = parse::parse_one(&file.text) else { return Ok(None) };
     let object = node.to_json();
     let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
     Ok(Some(Deploys {

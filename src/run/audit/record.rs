@@ -1,34 +1,34 @@
 //! Records of the past: their files, and whether what they say is what the Serving says.
 
-use super::{Step, bytes, serving_of};
-use crate::attest::record::{Deployment, Promotion};
+use super::{AuditStep, read_bytes, read_serving};
+use crate::attest::record::{Deployment, PromotionPredicate};
 use crate::error::Failure;
 use crate::evidence::judge::{self, DEPLOYMENT, PROMOTION};
 use crate::evidence::keys::KeyRing;
-use crate::model::audit::Finding;
+use crate::model::audit::AuditFinding;
 use crate::model::evidence::{Proof, SealProof};
 use crate::model::id::{Artifact, Digest, OciRepository, OrderRef};
-use crate::model::naming::record_path;
+use crate::model::naming::build_record_path;
 use crate::model::reason::Ended;
 use crate::model::serving::{HistoryEntry, ServingStatus};
 use crate::model::time::Time;
-use crate::policy::gates::again::{Past, Said};
-use crate::run::records::named;
+use crate::policy::gates::again::{Past, RecordedGate};
+use crate::run::records::collect_named;
 use serde::de::DeserializeOwned;
 
 /// What a commit did to a file below `records/`.
-pub(super) fn judge(step: &Step<'_>, path: &str) -> Result<Option<Finding>, Failure> {
-    let Some((order, digest)) = parts(path) else { return Ok(None) };
-    let after = bytes(&step.visit.after, path)?;
+pub(super) fn judge_record(step: &AuditStep<'_>, path: &str) -> Result<Option<AuditFinding>, Failure> {
+    let Some((order, digest)) = parse_path(path) else { return Ok(None) };
+    let after = read_bytes(&step.visit.after, path)?;
     let before = match &step.visit.before {
-        Some(before) => bytes(before, path)?,
+        Some(before) => read_bytes(before, path)?,
         None => None,
     };
-    let serving = serving_of(&step.visit.after, &order)?;
-    let is_named = serving.as_ref().is_some_and(|s| named(&s.status).contains(&digest));
-    let said = |code, what: String| Ok(Some(step.finding(Some(&order), Some(digest), code, what)));
+    let serving = read_serving(&step.visit.after, &order)?;
+    let is_named = serving.as_ref().is_some_and(|s| collect_named(&s.status).contains(&digest));
+    let said = |code, what: String| Ok(Some(step.make_finding(Some(&order), Some(digest), code, what)));
     match (before, after) {
-        (_, Some(after)) if Digest::of(&after) != digest => {
+        (_, Some(after)) if Digest::hash_bytes(&after) != digest => {
             said("record-edited", format!("{path} does not hash to its name"))
         }
         (None, Some(_)) if serving.is_some() && !is_named => {
@@ -42,25 +42,25 @@ pub(super) fn judge(step: &Step<'_>, path: &str) -> Result<Option<Finding>, Fail
 }
 
 /// `records/<namespace>/<order>/<sha256>.json`.
-fn parts(path: &str) -> Option<(OrderRef, Digest)> {
+fn parse_path(path: &str) -> Option<(OrderRef, Digest)> {
     let (order, file) = path.strip_prefix("records/")?.rsplit_once('/')?;
     Some((OrderRef::parse(order).ok()?, Digest::from_hex(file.strip_suffix(".json")?).ok()?))
 }
 
-fn body<T: DeserializeOwned>(proof: &Proof, kind: &str) -> Result<T, String> {
+fn parse_body<T: DeserializeOwned>(proof: &Proof, kind: &str) -> Result<T, String> {
     let statement = proof.statement.as_ref().filter(|s| s.predicate_type == kind);
     let statement = statement.ok_or("it is of another type")?;
     T::deserialize(&statement.predicate).map_err(|e| format!("it cannot be read: {e}"))
 }
 
 /// The body of a promotion record.
-pub(super) fn promotion(proof: &Proof) -> Result<Promotion, String> {
-    body(proof, PROMOTION)
+pub(super) fn parse_promotion(proof: &Proof) -> Result<PromotionPredicate, String> {
+    parse_body(proof, PROMOTION)
 }
 
 /// In what a promotion record and the Serving of its commit do not say the same.
-pub(super) fn differs(
-    says: &Promotion,
+pub(super) fn compare_promotion(
+    says: &PromotionPredicate,
     order: &OrderRef,
     after: &ServingStatus,
     index: usize,
@@ -95,8 +95,8 @@ pub(super) fn differs(
 
 /// The artifact with its repository: as pinned in the Serving of the commit, else as the record's own evidence
 /// names it.
-pub(super) fn artifact(
-    says: &Promotion,
+pub(super) fn find_artifact(
+    says: &PromotionPredicate,
     digest: Digest,
     after: &ServingStatus,
     index: usize,
@@ -111,8 +111,8 @@ pub(super) fn artifact(
 }
 
 /// The promotion as the gates judge it again, as of the Serving's own time.
-pub(super) fn past(says: &Promotion, order: &OrderRef, artifact: Artifact, at: Time) -> Past {
-    let gates = says.gates.iter().map(|gate| Said {
+pub(super) fn build_past(says: &PromotionPredicate, order: &OrderRef, artifact: Artifact, at: Time) -> Past {
+    let gates = says.gates.iter().map(|gate| RecordedGate {
         name: gate.name.clone(),
         verdict: gate.verdict.clone(),
         parameters: gate.parameters.clone(),
@@ -130,27 +130,29 @@ pub(super) fn past(says: &Promotion, order: &OrderRef, artifact: Artifact, at: T
 }
 
 /// The seal that was committed with a promotion.
-pub(super) fn seal(
-    step: &Step<'_>,
+pub(super) fn read_seal(
+    step: &AuditStep<'_>,
     past: &Past,
     bundle: Digest,
     ring: &KeyRing,
 ) -> Result<Result<SealProof, String>, Failure> {
-    let path = record_path(&past.order, &bundle.hex());
-    let mut found = bytes(&step.visit.after, &path)?;
+    let path = build_record_path(&past.order, &bundle.format_hex());
+    let mut found = read_bytes(&step.visit.after, &path)?;
     if let (None, Some(before)) = (&found, &step.visit.before) {
-        found = bytes(before, &path)?;
+        found = read_bytes(before, &path)?;
     }
     Ok(match found {
         None => Err(format!("{path} is not in the repository")),
-        Some(bytes) if Digest::of(&bytes) != bundle => Err(format!("{path} does not hash to its name")),
-        Some(bytes) => judge::seal(&bytes, &past.artifact.digest, &past.seal_of(), ring),
+        Some(bytes) if Digest::hash_bytes(&bytes) != bundle => {
+            Err(format!("{path} does not hash to its name"))
+        }
+        Some(bytes) => judge::judge_seal(&bytes, &past.artifact.digest, &past.build_seal_of(), ring),
     })
 }
 
 /// Whether a deployment record says what the history entry that names it says.
-pub(super) fn deployment(proof: &Proof, order: &OrderRef, entry: &HistoryEntry) -> Result<(), String> {
-    let says: Deployment = body(proof, DEPLOYMENT)?;
+pub(super) fn check_deployment(proof: &Proof, order: &OrderRef, entry: &HistoryEntry) -> Result<(), String> {
+    let says: Deployment = parse_body(proof, DEPLOYMENT)?;
     let degraded = entry.ended_reason == Some(Ended::Degraded);
     let ended = entry.ended_time.filter(|_| degraded);
     let same = [

@@ -20,20 +20,21 @@ pub struct Compared {
 
 /// Compares two states, one commit apart.
 #[must_use]
-pub fn compare(before: &ServingStatus, after: &ServingStatus) -> Compared {
+pub fn compare_statuses(before: &ServingStatus, after: &ServingStatus) -> Compared {
     let mut compared = Compared::default();
     if before == after {
         return compared;
     }
-    let pairs = pairs(&before.history, &after.history);
+    let pairs = pair_entries(&before.history, &after.history);
     for (index, entry) in after.history.iter().enumerate() {
         match pairs[index].map(|old| &before.history[old]) {
-            Some(old) => compared.kept(old, entry, index, after),
+            Some(old) => compared.compare_kept(old, entry, index, after),
             None => {
                 // A recovery has its promotion's time and record, which came with the promotion.
                 let older = after.history[index + 1..].iter().chain(&before.history);
                 if !older.into_iter().any(|other| {
-                    promotion(other) == promotion(entry) && other.promotion_record == entry.promotion_record
+                    make_promotion_key(other) == make_promotion_key(entry)
+                        && other.promotion_record == entry.promotion_record
                 }) {
                     compared.promotions.push(index);
                 }
@@ -51,23 +52,24 @@ pub fn compare(before: &ServingStatus, after: &ServingStatus) -> Compared {
     // A full history lets as many go as come.
     let full = after.history.len() >= HISTORY && gone.len() <= fresh;
     for entry in gone.iter().filter(|_| !full) {
-        compared.odd(entry, "history-removed", "is gone");
+        compared.add_odd(entry, "history-removed", "is gone");
     }
-    compared.deployed(before, after);
+    compared.compare_deployed(before, after);
     compared
 }
 
 /// What makes two entries of one promotion.
-fn promotion(entry: &HistoryEntry) -> impl PartialEq + use<> {
+fn make_promotion_key(entry: &HistoryEntry) -> impl PartialEq + use<> {
     (entry.promoted_time, entry.digest, entry.preparation_name.clone())
 }
 
 /// For each entry of `after` the one of `before` that it was.
-fn pairs(before: &[HistoryEntry], after: &[HistoryEntry]) -> Vec<Option<usize>> {
+fn pair_entries(before: &[HistoryEntry], after: &[HistoryEntry]) -> Vec<Option<usize>> {
     let mut taken = vec![false; before.len()];
     let mut take = |entry: &HistoryEntry, same: &dyn Fn(&HistoryEntry) -> bool| {
-        let found = (0..before.len())
-            .find(|&old| !taken[old] && promotion(&before[old]) == promotion(entry) && same(&before[old]))?;
+        let found = (0..before.len()).find(|&old| {
+            !taken[old] && make_promotion_key(&before[old]) == make_promotion_key(entry) && same(&before[old])
+        })?;
         taken[found] = true;
         Some(found)
     };
@@ -84,7 +86,7 @@ fn pairs(before: &[HistoryEntry], after: &[HistoryEntry]) -> Vec<Option<usize>> 
 }
 
 impl Compared {
-    fn odd(&mut self, entry: &HistoryEntry, code: &'static str, what: &str) {
+    fn add_odd(&mut self, entry: &HistoryEntry, code: &'static str, what: &str) {
         let what = format!(
             "the history entry of {}, promoted at {}, {what}",
             entry.preparation_name, entry.promoted_time
@@ -93,7 +95,7 @@ impl Compared {
     }
 
     /// An entry that was there before: it may become healthy once, and end once.
-    fn kept(&mut self, old: &HistoryEntry, new: &HistoryEntry, index: usize, after: &ServingStatus) {
+    fn compare_kept(&mut self, old: &HistoryEntry, new: &HistoryEntry, index: usize, after: &ServingStatus) {
         let fixed = [
             ("baseDigest", old.base_digest == new.base_digest),
             ("environment", old.environment == new.environment),
@@ -110,7 +112,7 @@ impl Compared {
             ("deploymentRecord", old.deployment_record.is_none() || new.deployment_record.is_some()),
         ];
         for (field, _) in fixed.iter().filter(|(_, same)| !same) {
-            self.odd(new, "history-edited", &format!("has another {field} than before"));
+            self.add_odd(new, "history-edited", &format!("has another {field} than before"));
         }
         let ended = |how| old.ended_reason.is_none() && new.ended_reason == Some(how);
         if old.first_healthy_time != new.first_healthy_time
@@ -121,15 +123,15 @@ impl Compared {
         }
         if ended(Ended::Superseded) {
             let newer = after.history[..index].iter().rev();
-            let next = newer.into_iter().find(|e| promotion(e) != promotion(new));
+            let next = newer.into_iter().find(|e| make_promotion_key(e) != make_promotion_key(new));
             if next.map(|e| e.promoted_time) != new.ended_time {
-                self.odd(new, "history-edited", "is said to be superseded, and no promotion did that");
+                self.add_odd(new, "history-edited", "is said to be superseded, and no promotion did that");
             }
         }
     }
 
     /// What is deployed changes by a promotion, and by nothing else.
-    fn deployed(&mut self, before: &ServingStatus, after: &ServingStatus) {
+    fn compare_deployed(&mut self, before: &ServingStatus, after: &ServingStatus) {
         let what = |status: &ServingStatus| {
             (status.deployed_digest, status.observed_preparation_name.clone(), status.deployed.clone())
         };
@@ -165,7 +167,7 @@ mod tests {
     fn entry(name: &str, minute: i64) -> HistoryEntry {
         HistoryEntry {
             preparation_name: PreparationName::parse(name).unwrap(),
-            digest: Digest::of(name.as_bytes()),
+            digest: Digest::hash_bytes(name.as_bytes()),
             base_digest: None,
             environment: Some(EnvironmentName::parse("e").unwrap()),
             promoted_time: at(minute),
@@ -175,7 +177,7 @@ mod tests {
             ended_reason: None,
             healthy_until: None,
             approval_record: None,
-            promotion_record: Some(Digest::of(format!("{name} {minute}").as_bytes())),
+            promotion_record: Some(Digest::hash_bytes(format!("{name} {minute}").as_bytes())),
             deployment_record: None,
         }
     }
@@ -205,36 +207,36 @@ mod tests {
     }
 
     fn codes(before: &ServingStatus, after: &ServingStatus) -> Vec<&'static str> {
-        compare(before, after).findings.into_iter().map(|(_, code, _)| code).collect()
+        compare_statuses(before, after).findings.into_iter().map(|(_, code, _)| code).collect()
     }
 
     #[test]
     fn a_life_as_runs_write_it_is_no_finding() {
         let empty = ServingStatus::default();
         let first = status(vec![entry("a", 0)]);
-        let compared = compare(&empty, &first);
+        let compared = compare_statuses(&empty, &first);
         assert_eq!((compared.promotions, compared.findings), (vec![0], vec![]));
         let mut healthy = first.clone();
         healthy.history[0].first_healthy_time = Some(at(5));
-        healthy.history[0].deployment_record = Some(Digest::of(b"d"));
-        let compared = compare(&first, &healthy);
+        healthy.history[0].deployment_record = Some(Digest::hash_bytes(b"d"));
+        let compared = compare_statuses(&first, &healthy);
         assert_eq!((compared.promotions, compared.deployments, compared.findings), (vec![], vec![0], vec![]));
         let mut degraded = healthy.clone();
         degraded.history[0].ended_time = Some(at(9));
         degraded.history[0].ended_reason = Some(Ended::Degraded);
-        degraded.history[0].deployment_record = Some(Digest::of(b"e"));
-        assert_eq!(compare(&healthy, &degraded).deployments, [0]);
+        degraded.history[0].deployment_record = Some(Digest::hash_bytes(b"e"));
+        assert_eq!(compare_statuses(&healthy, &degraded).deployments, [0]);
         let mut recovered = degraded.clone();
         let again = HistoryEntry {
             first_healthy_time: Some(at(12)),
-            deployment_record: Some(Digest::of(b"f")),
+            deployment_record: Some(Digest::hash_bytes(b"f")),
             ..entry("a", 0)
         };
         recovered.history.insert(0, again);
-        let compared = compare(&degraded, &recovered);
+        let compared = compare_statuses(&degraded, &recovered);
         assert_eq!((compared.promotions, compared.deployments, compared.findings), (vec![], vec![0], vec![]));
         let next = status(vec![entry("b", 20), superseded("a", 0, 20)]);
-        let compared = compare(&first, &next);
+        let compared = compare_statuses(&first, &next);
         assert_eq!((compared.promotions, compared.findings), (vec![0], vec![]));
     }
 
@@ -261,7 +263,7 @@ mod tests {
             ["history-edited", "history-edited", "history-removed", "deployed-without-promotion"]
         );
         let mut other = first.clone();
-        other.deployed_digest = Some(Digest::of(b"evil"));
+        other.deployed_digest = Some(Digest::hash_bytes(b"evil"));
         assert_eq!(codes(&first, &other), ["deployed-without-promotion"]);
         let mut moved = first.clone();
         if let Some(deployed) = &mut moved.deployed {
@@ -274,7 +276,7 @@ mod tests {
         assert_eq!(codes(&first, &ended), ["history-edited"]);
         for edit in [
             (|e: &mut HistoryEntry| e.promotion_record = None) as fn(&mut HistoryEntry),
-            |e| e.base_digest = Some(Digest::of(b"x")),
+            |e| e.base_digest = Some(Digest::hash_bytes(b"x")),
             |e| e.environment = None,
         ] {
             let mut edited = next.clone();
@@ -284,7 +286,7 @@ mod tests {
         // A promoted time that was changed is another entry, and the old one is gone.
         let mut earlier = next.clone();
         earlier.history[1].promoted_time = at(-9);
-        let compared = compare(&next, &earlier);
+        let compared = compare_statuses(&next, &earlier);
         assert_eq!(compared.promotions, [1]);
         assert!(compared.findings.iter().any(|(_, code, _)| *code == "history-removed"), "{compared:?}");
     }

@@ -5,7 +5,7 @@ use crate::model::evidence::SealOf;
 use crate::model::id::{Artifact, Digest, OciRepository, OrderRef, PreparationName};
 use crate::model::kitchen::{KitchenSpec, ProvenanceRules, Trust};
 use crate::model::verification::Demanded;
-use crate::policy::decide::verification::Question;
+use crate::policy::decide::verification::ArtifactQuestion;
 use serde::{Deserialize, Serialize};
 
 const API_VERSION: &str = "expedite.kokumi.dev/v1";
@@ -54,7 +54,7 @@ pub struct Trusted {
 impl About {
     /// Of a question that was answered by `kitchen`.
     #[must_use]
-    pub fn new(question: &Question, kitchen: &KitchenSpec) -> Self {
+    pub fn new(question: &ArtifactQuestion, kitchen: &KitchenSpec) -> Self {
         Self {
             api_version: API_VERSION.to_owned(),
             kind: KIND.to_owned(),
@@ -74,21 +74,21 @@ impl About {
     ///
     /// # Errors
     /// Says what is wrong, or that it is of another version.
-    pub fn read(bytes: &[u8]) -> Result<Self, String> {
+    pub fn parse(bytes: &[u8]) -> Result<Self, String> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Version {
             api_version: String,
             kind: String,
         }
-        let version: Version = json::strict(bytes)?;
+        let version: Version = json::parse_strict(bytes)?;
         if version.api_version != API_VERSION || version.kind != KIND {
             return Err(format!(
                 "it is {:?} of {:?}, and this build reads {KIND} of {API_VERSION}",
                 version.kind, version.api_version
             ));
         }
-        json::strict(bytes)
+        json::parse_strict(bytes)
     }
 
     /// The artifact.
@@ -99,7 +99,7 @@ impl About {
 
     /// As JSON, indented.
     #[must_use]
-    pub fn bytes(&self) -> Vec<u8> {
+    pub fn to_bytes(&self) -> Vec<u8> {
         // Nothing in it is what JSON cannot say.
         let mut bytes = serde_json::to_vec_pretty(self).unwrap_or_default();
         bytes.push(b'\n');
@@ -108,7 +108,7 @@ impl About {
 
     /// Whose seal is looked for.
     #[must_use]
-    pub fn seal_of(&self) -> Option<SealOf> {
+    pub fn build_seal_of(&self) -> Option<SealOf> {
         self.preparation.as_ref().map(|p| SealOf {
             order: self.order.clone(),
             preparation: p.name.clone(),
@@ -118,7 +118,7 @@ impl About {
 
     /// The Kitchen that it was saved under, as far as it was kept.
     #[must_use]
-    pub fn kitchen(&self) -> KitchenSpec {
+    pub fn build_kitchen(&self) -> KitchenSpec {
         KitchenSpec {
             trust: self.kitchen.trust.clone(),
             provenance: self.kitchen.provenance.clone(),

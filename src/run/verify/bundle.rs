@@ -1,19 +1,19 @@
 //! Evidence bundles: all that proves one promotion, saved into one file, and verified from it without a network.
 
 use super::about::About;
-use super::{Subject, Trust, Verified, answer, problems, question};
-use crate::error::{At, Failure, Kind};
-use crate::evidence::archive::{ABOUT, Archive, Refused};
-use crate::evidence::collect::{CollectOptions, collect};
+use super::{JudgingTrust, Subject, Verified, answer_question, build_question, find_problems};
+use crate::error::{At, Failure, FailureKind};
+use crate::evidence::archive::{ABOUT, Archive, ArchiveRefusal};
+use crate::evidence::collect::{CollectOptions, collect_evidence};
 use crate::evidence::judge;
 use crate::evidence::keys::KeyRing;
 use crate::evidence::registry::{HostConfig, Registries, RegistriesConfig};
 use crate::model::evidence::SealOf;
 use crate::model::id::{Artifact, Digest, OrderRef, PreparationName};
 use crate::model::kitchen::KitchenSpec;
-use crate::model::verification::{Outcome, ReadFrom, Whose};
-use crate::policy::decide::verification::{KeptRecord, Question};
-use crate::policy::gates::evidence::unread_text;
+use crate::model::verification::{ClaimOutcome, ReadFrom, Whose};
+use crate::policy::decide::verification::{ArtifactQuestion, KeptRecord};
+use crate::policy::gates::evidence::describe_unread;
 use crate::run::{Read, Setup};
 use bytes::Bytes;
 use sha2::{Digest as _, Sha256};
@@ -36,38 +36,41 @@ impl Target<'_> {
     ///
     /// # Errors
     /// It is there, or its folder is not.
-    pub fn check(&self) -> Result<(), Failure> {
+    pub fn check_writable(&self) -> Result<(), Failure> {
         if !self.overwrite && self.file.symlink_metadata().is_ok() {
-            return Err(self.exists());
+            return Err(self.make_exists_failure());
         }
-        match fs::metadata(self.folder()) {
+        match fs::metadata(self.find_folder()) {
             Ok(meta) if meta.is_dir() => Ok(()),
-            Ok(_) => Err(self.failed(&io::Error::from(io::ErrorKind::NotADirectory))),
-            Err(error) => Err(self.failed(&error)),
+            Ok(_) => Err(self.make_io_failure(&io::Error::from(io::ErrorKind::NotADirectory))),
+            Err(error) => Err(self.make_io_failure(&error)),
         }
     }
 
-    fn folder(&self) -> &Path {
+    fn find_folder(&self) -> &Path {
         match self.file.parent() {
             Some(parent) if !parent.as_os_str().is_empty() => parent,
             Some(_) | None => Path::new("."),
         }
     }
 
-    fn exists(&self) -> Failure {
-        self.failure("it is there already, and is not replaced").hint("name another file, or add --overwrite")
+    fn make_exists_failure(&self) -> Failure {
+        self.make_failure("it is there already, and is not replaced")
+            .with_hint("name another file, or add --overwrite")
     }
 
-    fn failed(&self, error: &io::Error) -> Failure {
-        self.failure(&format!("cannot write it: {error}"))
+    fn make_io_failure(&self, error: &io::Error) -> Failure {
+        self.make_failure(&format!("cannot write it: {error}"))
     }
 
-    fn failure(&self, cause: &str) -> Failure {
-        Failure::input("bundle-file", cause).of("the evidence bundle").at(At::file(shown(self.file)))
+    fn make_failure(&self, cause: &str) -> Failure {
+        Failure::new_input("bundle-file", cause)
+            .with_object("the evidence bundle")
+            .with_place(At::from_file(format_path(self.file)))
     }
 }
 
-fn shown(file: &Path) -> String {
+fn format_path(file: &Path) -> String {
     file.display().to_string()
 }
 
@@ -88,50 +91,51 @@ pub struct Saved {
 ///
 /// # Errors
 /// Something could not be read, does not prove itself from the file alone, or cannot be written.
-pub fn save(
+pub fn save_bundle(
     setup: &Setup<'_>,
-    question: &Question,
+    question: &ArtifactQuestion,
     kitchen: &KitchenSpec,
     records: &[Bytes],
     target: &Target<'_>,
 ) -> Result<Saved, Failure> {
-    let of_artifact = |failure: Failure| failure.of(format!("artifact {}", question.artifact));
+    let of_artifact = |failure: Failure| failure.with_object(format!("artifact {}", question.artifact));
     let options = CollectOptions::default();
-    let collected = setup.runtime.block_on(collect(&question.artifact, setup.registries, &options));
+    let collected = setup.runtime.block_on(collect_evidence(&question.artifact, setup.registries, &options));
     let collected = collected.map_err(|why| {
         of_artifact(Failure::new(
-            Kind::Unread,
+            FailureKind::Unread,
             "not-saved",
-            format!("nothing is saved: {}", unread_text(&why)),
+            format!("nothing is saved: {}", describe_unread(&why)),
         ))
     })?;
     let about = About::new(question, kitchen);
-    let archive = Archive::new(&question.artifact, &collected, about.bytes().into(), records);
-    let failed = |error: io::Error| target.failed(&error);
-    let file = tempfile::Builder::new().prefix(".expedite-").tempfile_in(target.folder()).map_err(failed)?;
+    let archive = Archive::new(&question.artifact, &collected, about.to_bytes().into(), records);
+    let failed = |error: io::Error| target.make_io_failure(&error);
+    let file =
+        tempfile::Builder::new().prefix(".expedite-").tempfile_in(target.find_folder()).map_err(failed)?;
     let mut sink = BufWriter::new(file.as_file());
-    archive.write(&mut sink).and_then(|()| sink.flush()).map_err(failed)?;
+    archive.write_to(&mut sink).and_then(|()| sink.flush()).map_err(failed)?;
     drop(sink);
     file.as_file().sync_all().map_err(failed)?;
     let size = file.as_file().metadata().map_err(failed)?.len();
 
-    let bundle = Bundle::open(file.path())?;
+    let bundle = Bundle::read_bundle(file.path())?;
     let named = question.seal_of.as_ref().filter(|_| question.asks_for_seal).map(|of| &of.preparation);
     let judged = Judged::Bundled { order: &question.order, preparation: named };
-    let bundled = verify(setup, &bundle, judged)?;
-    if bundled.verification.outcome() != Outcome::Proven {
+    let bundled = verify_bundle(setup, &bundle, judged)?;
+    if bundled.verification.judge_outcome() != ClaimOutcome::Proven {
         let lacking: Vec<String> = bundled
             .verification
             .claims
             .iter()
-            .filter(|c| c.required && c.outcome() != Outcome::Proven)
-            .map(|c| format!("{}: {}", c.title(), c.says))
+            .filter(|c| c.required && c.outcome() != ClaimOutcome::Proven)
+            .map(|c| format!("{}: {}", c.format_title(), c.says))
             .collect();
         let cause = format!(
             "nothing is saved: the file alone would not prove what the registry proved ({})",
             lacking.join("; ")
         );
-        return Err(of_artifact(Failure::new(Kind::SaysNo, "not-saved", cause)));
+        return Err(of_artifact(Failure::new(FailureKind::SaysNo, "not-saved", cause)));
     }
     // A temporary file is private; what is saved is for others.
     file.as_file().set_permissions(fs::Permissions::from_mode(0o644)).map_err(failed)?;
@@ -140,11 +144,11 @@ pub fn save(
         false => file.persist_noclobber(target.file),
     };
     persisted.map_err(|e| match e.error.kind() {
-        io::ErrorKind::AlreadyExists => target.exists(),
-        _ => target.failed(&e.error),
+        io::ErrorKind::AlreadyExists => target.make_exists_failure(),
+        _ => target.make_io_failure(&e.error),
     })?;
     // The name is kept as safely as the bytes.
-    File::open(target.folder()).and_then(|folder| folder.sync_all()).map_err(failed)?;
+    File::open(target.find_folder()).and_then(|folder| folder.sync_all()).map_err(failed)?;
     Ok(Saved { digest: bundle.digest, size, left_out: collected.left_out })
 }
 
@@ -166,15 +170,17 @@ impl Bundle {
     /// Reads and checks it; nothing of it is believed yet.
     ///
     /// # Errors
-    /// It cannot be read ([`Kind::Input`]), or is not as it was written ([`Kind::SaysNo`]).
-    pub fn open(file: &Path) -> Result<Self, Failure> {
-        let at = |failure: Failure| failure.of("the evidence bundle").at(At::file(shown(file)));
+    /// It cannot be read ([`FailureKind::Input`]), or is not as it was written ([`FailureKind::SaysNo`]).
+    pub fn read_bundle(file: &Path) -> Result<Self, Failure> {
+        let at = |failure: Failure| {
+            failure.with_object("the evidence bundle").with_place(At::from_file(format_path(file)))
+        };
         let unreadable = |error: &dyn std::fmt::Display| {
-            at(Failure::input("bundle-unreadable", format!("cannot read it: {error}")))
+            at(Failure::new_input("bundle-unreadable", format!("cannot read it: {error}")))
         };
         let damaged = |why: String| {
-            at(Failure::new(Kind::SaysNo, "bundle-damaged", why))
-                .hint("it is not as it was saved; take it from where it came from again")
+            at(Failure::new(FailureKind::SaysNo, "bundle-damaged", why))
+                .with_hint("it is not as it was saved; take it from where it came from again")
         };
         // Looked at before it is opened: opening a pipe would wait for ever.
         if !fs::metadata(file).map_err(|e| unreadable(&e))?.is_file() {
@@ -182,24 +188,24 @@ impl Bundle {
         }
         let file_read = File::open(file).map_err(|e| unreadable(&e))?;
         let mut reader = Hashing { inner: BufReader::new(file_read), hash: Sha256::new() };
-        let archive = Archive::read(&mut reader).map_err(|refused| match refused {
-            Refused::Content(why) => damaged(why),
-            Refused::Io(error) => unreadable(&error),
+        let archive = Archive::read_from(&mut reader).map_err(|refused| match refused {
+            ArchiveRefusal::Content(why) => damaged(why),
+            ArchiveRefusal::Io(error) => unreadable(&error),
         })?;
         let digest = Digest::from_bytes(reader.hash.finalize().into());
-        let about = archive.file(ABOUT).map(|bytes| About::read(bytes)).transpose();
+        let about = archive.find_file(ABOUT).map(|bytes| About::parse(bytes)).transpose();
         let about = about.map_err(|why| damaged(format!("{ABOUT}: {why}")))?;
         let about = about.ok_or_else(|| damaged(format!("it has no {ABOUT}")))?;
         let temporary = |error: io::Error| {
-            Failure::new(Kind::Internal, "temporary", format!("making a temporary folder: {error}"))
+            Failure::new(FailureKind::Internal, "temporary", format!("making a temporary folder: {error}"))
         };
         let folder = tempfile::tempdir().map_err(temporary)?;
-        unpack(&archive, &folder.path().join(about.repository.path())).map_err(temporary)?;
+        unpack_archive(&archive, &folder.path().join(about.repository.path())).map_err(temporary)?;
         Ok(Self {
-            file: shown(file),
+            file: format_path(file),
             digest,
-            records: archive.records().cloned().collect(),
-            registries: layout(&about.artifact(), folder.path())?,
+            records: archive.iter_records().cloned().collect(),
+            registries: open_layout(&about.artifact(), folder.path())?,
             about,
             _folder: folder,
         })
@@ -209,24 +215,24 @@ impl Bundle {
     ///
     /// # Errors
     /// It is about another one.
-    pub fn is_about(&self, artifact: &Artifact) -> Result<(), Failure> {
+    pub fn check_about(&self, artifact: &Artifact) -> Result<(), Failure> {
         let own = self.about.artifact();
         if own == *artifact {
             return Ok(());
         }
         let cause = format!("it holds the evidence of {own}, not of {artifact}");
-        Err(Failure::new(Kind::SaysNo, "bundle-of-another", cause)
-            .of("the evidence bundle")
-            .at(At::file(self.file.clone())))
+        Err(Failure::new(FailureKind::SaysNo, "bundle-of-another", cause)
+            .with_object("the evidence bundle")
+            .with_place(At::from_file(self.file.clone())))
     }
 
-    fn kept(&self, ring: &KeyRing) -> Vec<KeptRecord> {
+    fn collect_kept(&self, ring: &KeyRing) -> Vec<KeptRecord> {
         let records = self.records.iter();
         records
             .map(|bytes| KeptRecord {
                 place: "bundle",
-                digest: Digest::of(bytes),
-                found: judge::record(bytes, &self.about.digest, ring)
+                digest: Digest::hash_bytes(bytes),
+                found: judge::judge_record(bytes, &self.about.digest, ring)
                     .map(|proof| crate::model::evidence::Proof { place: "bundle".into(), ..proof }),
             })
             .collect()
@@ -255,40 +261,42 @@ pub enum Judged<'a> {
 ///
 /// # Errors
 /// It is about another artifact, or what is asked contradicts itself.
-pub fn verify(setup: &Setup<'_>, bundle: &Bundle, judged: Judged<'_>) -> Result<Verified, Failure> {
-    let setup = Setup { registries: &bundle.registries, sources: Vec::new(), observed: None, ..copy(setup) };
+pub fn verify_bundle(setup: &Setup<'_>, bundle: &Bundle, judged: Judged<'_>) -> Result<Verified, Failure> {
+    let setup =
+        Setup { registries: &bundle.registries, sources: Vec::new(), observed: None, ..copy_setup(setup) };
     let about = &bundle.about;
-    let bundled = about.kitchen();
+    let bundled = about.build_kitchen();
     let none = KitchenSpec::default();
     let mut verified = match judged {
         Judged::Own { read, subject } => {
-            bundle.is_about(&subject.artifact)?;
+            bundle.check_about(&subject.artifact)?;
             let loaded = read.world.kitchen.as_ref();
-            let trust = Trust {
+            let trust = JudgingTrust {
                 kitchen: loaded.map_or(&none, |k| &k.object.spec),
                 whose: Whose::Own,
-                origin: loaded.map(|k| k.origin.at().to_string()),
+                origin: loaded.map(|k| k.origin.make_place().to_string()),
             };
-            let question = with_hints(question(&setup, read, subject, trust.kitchen)?, about);
-            let ring = KeyRing::read(trust.kitchen);
-            let mut verified = answer(&setup, &question, &trust, &ring, &bundle.kept(&ring), subject);
-            verified.problems = problems(read, &subject.order);
-            verified.warnings.extend(other_trust(&ring, &bundled, bundle));
+            let question = add_hints(build_question(&setup, read, subject, trust.kitchen)?, about);
+            let ring = KeyRing::from_kitchen(trust.kitchen);
+            let mut verified =
+                answer_question(&setup, &question, &trust, &ring, &bundle.collect_kept(&ring), subject);
+            verified.problems = find_problems(read, &subject.order);
+            verified.warnings.extend(find_other_trust(&ring, &bundled, bundle));
             verified
         }
         Judged::Bundled { order, preparation } => {
-            let trust = Trust { kitchen: &bundled, whose: Whose::Bundled, origin: None };
+            let trust = JudgingTrust { kitchen: &bundled, whose: Whose::Bundled, origin: None };
             let subject = Subject {
                 artifact: about.artifact(),
                 tag: None,
                 order: order.clone(),
                 preparation: preparation.cloned(),
             };
-            let own = about.seal_of().filter(|of| of.order == *order);
+            let own = about.build_seal_of().filter(|of| of.order == *order);
             let named = preparation
                 .filter(|name| own.as_ref().is_none_or(|of| of.preparation != **name))
                 .map(|name| SealOf { order: order.clone(), preparation: name.clone(), uid: None });
-            let question = Question {
+            let question = ArtifactQuestion {
                 artifact: about.artifact(),
                 order: order.clone(),
                 seal_of: named.or(own),
@@ -297,8 +305,8 @@ pub fn verify(setup: &Setup<'_>, bundle: &Bundle, judged: Judged<'_>) -> Result<
                 remembered_seal: None,
                 not_admitted: Vec::new(),
             };
-            let ring = KeyRing::read(&bundled);
-            answer(&setup, &question, &trust, &ring, &bundle.kept(&ring), &subject)
+            let ring = KeyRing::from_kitchen(&bundled);
+            answer_question(&setup, &question, &trust, &ring, &bundle.collect_kept(&ring), &subject)
         }
     };
     verified.verification.from = ReadFrom::Bundle { file: bundle.file.clone(), digest: bundle.digest };
@@ -307,30 +315,30 @@ pub fn verify(setup: &Setup<'_>, bundle: &Bundle, judged: Judged<'_>) -> Result<
 
 /// What the bundle says of itself can only ask for more, never for less: which Preparation's seal to look for,
 /// and that there has to be one where the Order itself was not read.
-fn with_hints(mut question: Question, about: &About) -> Question {
+fn add_hints(mut question: ArtifactQuestion, about: &About) -> ArtifactQuestion {
     if question.order != about.order {
         return question;
     }
     if question.seal_of.is_none() {
-        question.seal_of = about.seal_of();
+        question.seal_of = about.build_seal_of();
     }
     let wanted = about.demands.as_ref().is_some_and(|d| d.approvals.is_some());
     question.asks_for_seal |= question.demanded.is_none() && wanted;
     question
 }
 
-fn other_trust(ring: &KeyRing, bundled: &KitchenSpec, bundle: &Bundle) -> Option<Failure> {
-    let same = ring.state().fingerprint == KeyRing::read(bundled).state().fingerprint;
+fn find_other_trust(ring: &KeyRing, bundled: &KitchenSpec, bundle: &Bundle) -> Option<Failure> {
+    let same = ring.state().fingerprint == KeyRing::from_kitchen(bundled).state().fingerprint;
     (!same).then(|| {
         let cause = "it was saved under another trust than yours; yours is what judges it here";
-        Failure::new(Kind::Input, "other-trust", cause)
-            .of("the evidence bundle")
-            .at(At::file(bundle.file.clone()))
+        Failure::new(FailureKind::Input, "other-trust", cause)
+            .with_object("the evidence bundle")
+            .with_place(At::from_file(bundle.file.clone()))
     })
 }
 
 /// The same setup again: all of it is borrowed or cheap.
-fn copy<'a>(setup: &Setup<'a>) -> Setup<'a> {
+fn copy_setup<'a>(setup: &Setup<'a>) -> Setup<'a> {
     Setup {
         sources: Vec::new(),
         observed: None,
@@ -343,13 +351,13 @@ fn copy<'a>(setup: &Setup<'a>) -> Setup<'a> {
 }
 
 /// The image layout of an archive, as files. Their names were checked: two fixed ones, and hashes.
-fn unpack(archive: &Archive, folder: &Path) -> io::Result<()> {
+fn unpack_archive(archive: &Archive, folder: &Path) -> io::Result<()> {
     fs::create_dir_all(folder.join("blobs/sha256"))?;
-    archive.layout().try_for_each(|(name, bytes)| fs::write(folder.join(name), bytes))
+    archive.iter_layout().try_for_each(|(name, bytes)| fs::write(folder.join(name), bytes))
 }
 
 /// The layout as the registry of its artifact, and no way to any other.
-fn layout(artifact: &Artifact, root: &Path) -> Result<Registries, Failure> {
+fn open_layout(artifact: &Artifact, root: &Path) -> Result<Registries, Failure> {
     let host = HostConfig { layout: Some(root.to_owned()), ..HostConfig::default() };
     let hosts = [(artifact.repository.registry().to_owned(), host)].into();
     Registries::new(RegistriesConfig { hosts, offline: true, ..RegistriesConfig::default() })

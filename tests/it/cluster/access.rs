@@ -27,13 +27,13 @@ fn kubeconfig(stub: &Stub, user: &Value) -> String {
     .to_string()
 }
 
-fn said(access: &Access, context: Option<&str>) -> Result<World, String> {
+fn said(access: &ClusterAccess, context: Option<&str>) -> Result<World, String> {
     let runtime = runtime();
-    let connection = runtime.block_on(access.connect(context)).map_err(|f| {
+    let connection = runtime.block_on(access.open_connection(context)).map_err(|f| {
         let hints = f.hints.join("; ");
         format!("{f} | {hints}")
     })?;
-    Ok(read(&Cluster::new(connection, Selection::default()).fetch(&runtime)))
+    Ok(read(&ClusterSource::new(connection, Selection::default()).fetch_all(&runtime)))
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn a_context_that_is_not_there_is_named_beside_those_that_are() {
     std::fs::write(&first, kubeconfig(&stub, &json!({"token": "a"}))).unwrap();
     std::fs::write(&second, kubeconfig(&stub, &json!({"token": "b"})).replace("\"one\"", "\"two\"")).unwrap();
     let both = std::env::join_paths([&first, &second]).unwrap();
-    let access = Access { environment: Environment::new([("KUBECONFIG", both)]), ..access_by(&first) };
+    let access = ClusterAccess { environment: Environment::new([("KUBECONFIG", both)]), ..access_by(&first) };
     assert_eq!(said(&access, Some("two")).unwrap().orders.len(), 1);
     let failure = said(&access, Some("three")).unwrap_err();
     assert!(
@@ -88,7 +88,7 @@ fn a_context_that_is_not_there_is_named_beside_those_that_are() {
     std::fs::write(&second, "clusters: 5\n").unwrap();
     let failure = said(&access, Some("one")).unwrap_err();
     assert!(failure.contains("/second: the kubeconfig: "), "a broken file is no reason to go on: {failure}");
-    let none = Access { environment: Environment::default(), ..access_by(&first) };
+    let none = ClusterAccess { environment: Environment::default(), ..access_by(&first) };
     let failure = said(&none, None).unwrap_err();
     assert!(failure.contains("there is no kubeconfig"), "{failure}");
 }
@@ -97,7 +97,7 @@ fn a_context_that_is_not_there_is_named_beside_those_that_are() {
 fn a_pod_without_its_service_account_says_so() {
     let folder = tempfile::tempdir().unwrap();
     let pod = [("KUBERNETES_SERVICE_HOST", "10.0.0.1"), ("KUBERNETES_SERVICE_PORT", "443")];
-    let access = Access {
+    let access = ClusterAccess {
         environment: Environment::new(pod),
         account: folder.path().to_owned(),
         ..access_by(&folder.path().join("none"))

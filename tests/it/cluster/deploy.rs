@@ -6,7 +6,7 @@ use crate::support::apiserver::{ADMIN, ApiServer};
 use crate::support::forge::Renderer;
 use crate::support::harness::{Place, Said};
 use expedite::model::id::{ClusterName, OrderRef};
-use expedite::model::naming::application_name;
+use expedite::model::naming::build_application_name;
 use expedite::model::time::Time;
 use std::collections::BTreeMap;
 
@@ -103,7 +103,7 @@ pub fn committed(place: &Place) -> BTreeMap<String, Value> {
 
 pub fn name(cluster: &str) -> String {
     let order = OrderRef::parse("shop/podinfo").unwrap();
-    application_name(&order, &ClusterName::parse(cluster).unwrap()).unwrap().to_string()
+    build_application_name(&order, &ClusterName::parse(cluster).unwrap()).unwrap().to_string()
 }
 
 /// A Preparation of an artifact that `renderer` made and signed.
@@ -114,7 +114,7 @@ pub fn prepare(
     text: &str,
     parent: Option<&str>,
 ) -> String {
-    let built = Time::clock().to_string();
+    let built = Time::read_clock().to_string();
     let digest = renderer.prepare_at(&place.path("registry"), "shop/podinfo", text, &built);
     let mut object = preparation("shop", "podinfo", 1);
     object["metadata"] = json!({"name": format!("podinfo-{}", &digest[7..19]), "namespace": "shop"});
@@ -130,7 +130,7 @@ pub fn prepare(
 
 /// What Argo CD says once it synced what is committed, with this health of the workload.
 pub fn argo(server: &ApiServer, place: &Place, health: &str) {
-    let now = Time::clock();
+    let now = Time::read_clock();
     for (name, application) in committed(place) {
         let source = &application["spec"]["source"];
         let digest = &source["targetRevision"];
@@ -197,7 +197,7 @@ fn health_comes_from_real_applications_and_a_snapshot_decides_the_same() {
 
     // Frozen, taken away, decided again.
     std::thread::sleep(Duration::from_millis(1100));
-    let at = Time::clock().to_string();
+    let at = Time::read_clock().to_string();
     let third = prepare(&server, &place, &renderer, "three", Some(&second));
     let said = place.expedite(&["snapshot", "then", "--config", "expedite.yaml"]);
     assert_eq!(said.ok(), "cluster expedite: 8 objects, 3 Applications\n");

@@ -34,9 +34,9 @@ fn select_from(stub: &Stub, timeout: Duration, selection: Selection) -> Fetched 
     )
     .unwrap();
     let runtime = runtime();
-    let access = Access { timeout: Some(timeout), ..access_by(&file) };
-    let connection = runtime.block_on(access.connect(None)).unwrap();
-    Cluster::new(connection, selection).fetch(&runtime)
+    let access = ClusterAccess { timeout: Some(timeout), ..access_by(&file) };
+    let connection = runtime.block_on(access.open_connection(None)).unwrap();
+    ClusterSource::new(connection, selection).fetch_all(&runtime)
 }
 
 fn whole(world: &World) -> bool {
@@ -304,10 +304,10 @@ fn objects_may_stand_in_one_cluster_and_argo_cd_in_another() {
         argo.iter().map(|stub| select_from(stub, Duration::from_secs(20), selection.clone())).collect();
     let source: Arc<str> = "cluster:objects".into();
     let input = || Input { name: source.clone(), files: &objects, kinds: None, namespaces: None, skip: &[] };
-    let observed = |n: usize| seen[n].observed(&format!("cluster:{n}").into()).unwrap();
-    let both = world(&[input()], &[observed(0), observed(1)]);
+    let observed = |n: usize| seen[n].build_observed(&format!("cluster:{n}").into()).unwrap();
+    let both = read_world(&[input()], &[observed(0), observed(1)]);
     assert_eq!((both.orders.len(), both.applications.unwrap().len()), (1, 2));
-    let twice = world(&[input()], &[observed(0), observed(2)]);
+    let twice = read_world(&[input()], &[observed(0), observed(2)]);
     assert_eq!(
         problems(&twice),
         [

@@ -4,7 +4,7 @@ use super::*;
 use crate::support::apiserver::{ADMIN, ApiServer};
 use crate::support::stubserver::{Answer, Stub};
 use expedite::load::cluster::snapshot;
-use expedite::load::folder::Folder;
+use expedite::load::folder::DiskFolder;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
@@ -60,20 +60,20 @@ fn an_installation_of_august_2026_is_read_with_the_right_to_list() {
     assert_eq!(problems(&world), [dropped]);
     assert!(world.sources[0].whole);
     // A snapshot says it, too.
-    let parts = [snapshot::Part { source: "cluster:test".into(), fetched }];
-    for (path, text) in snapshot::files(&parts) {
+    let parts = [snapshot::SnapshotPart { source: "cluster:test".into(), fetched }];
+    for (path, text) in snapshot::build_files(&parts) {
         let path = folder.path().join("then").join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
     }
-    let again = snapshot::read(&Folder::new("then", folder.path().join("then"))).unwrap();
+    let again = snapshot::read_parts(&DiskFolder::new("then", folder.path().join("then"))).unwrap();
     assert_eq!(problems(&read(&again[0].fetched)), [dropped]);
     assert_eq!((world.orders.len(), world.preparations.len()), (2, 3));
     assert!(world.applications.is_none(), "no Argo CD runs here");
     assert!(world.kitchen.is_some() && world.stray_servings.len() == 1);
     let ready = |name: &str| {
         let found = world.preparations.iter().find(|((n, p), _)| n.as_str() == "shop" && p.as_str() == name);
-        expedite::policy::resolve::preparation_ready(found.unwrap().1)
+        expedite::policy::resolve::check_preparation(found.unwrap().1)
     };
     assert_eq!(ready("podinfo-00001"), Ok(()));
     assert_eq!(ready("podinfo-00002"), Err("it has no Ready condition".into()), "nobody rendered it yet");
@@ -201,15 +201,15 @@ fn the_service_account_of_a_pod_is_used() {
     std::fs::write(folder.path().join("token"), answer["status"]["token"].as_str().unwrap()).unwrap();
     std::fs::copy(server.ca_file(), folder.path().join("ca.crt")).unwrap();
     let (host, port) = server.url.strip_prefix("https://").unwrap().split_once(':').unwrap();
-    let access = Access {
+    let access = ClusterAccess {
         environment: Environment::new([("KUBERNETES_SERVICE_HOST", host), ("KUBERNETES_SERVICE_PORT", port)]),
         account: folder.path().to_owned(),
         ..access_by(&folder.path().join("none"))
     };
     let runtime = runtime();
-    let connection = runtime.block_on(access.connect(None)).unwrap();
+    let connection = runtime.block_on(access.open_connection(None)).unwrap();
     assert_eq!(connection.name, "cluster in-cluster");
-    let world = read(&Cluster::new(connection, Selection::default()).fetch(&runtime));
+    let world = read(&ClusterSource::new(connection, Selection::default()).fetch_all(&runtime));
     assert_eq!((world.orders.len(), problems(&world)), (1, Vec::new()));
 }
 

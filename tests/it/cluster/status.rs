@@ -9,7 +9,7 @@ use expedite::load::cluster::told::Told;
 use expedite::model::id::Digest;
 use expedite::model::serving::ServingStatus;
 use expedite::model::time::Time;
-use expedite::notify::{self, Outcome, Teller};
+use expedite::notify::{self, TellOutcome, Teller};
 use std::collections::BTreeSet;
 
 const SERVING: &str = "/apis/delivery.kokumi.dev/v1alpha1/namespaces/shop/servings/podinfo";
@@ -303,15 +303,20 @@ fn write_status_wants_a_cluster_with_servings() {
 }
 
 /// Tells the Serving `shop/podinfo`, listed as `item`, that git says `status`.
-fn tell(server: &ApiServer, item: &Value, before: Option<&ServingStatus>, status: &ServingStatus) -> Outcome {
+fn tell(
+    server: &ApiServer,
+    item: &Value,
+    before: Option<&ServingStatus>,
+    status: &ServingStatus,
+) -> TellOutcome {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("kubeconfig");
     std::fs::write(&file, server.kubeconfig("expedite")).unwrap();
     let runtime = runtime();
-    let connection = runtime.block_on(access_by(&file).connect(None)).unwrap();
-    let (order, told) = Told::of(item).unwrap();
-    let telling = notify::telling(&order, &told, before, status, Time::clock()).unwrap();
-    Teller::new("cluster:expedite".into(), connection).tell(&runtime, &[telling])
+    let connection = runtime.block_on(access_by(&file).open_connection(None)).unwrap();
+    let (order, told) = Told::from_item(item).unwrap();
+    let telling = notify::make_telling(&order, &told, before, status, Time::read_clock()).unwrap();
+    Teller::new("cluster:expedite".into(), connection).tell_all(&runtime, &[telling])
 }
 
 #[test]
@@ -325,14 +330,14 @@ fn a_rise_is_a_warning_and_what_others_write_meanwhile_is_no_reason_to_write_ove
     let spec = json!({"orderName": "podinfo", "preparationName": "podinfo-1"});
     server.create(&json!({"apiVersion": "delivery.kokumi.dev/v1alpha1", "kind": "Serving",
         "metadata": {"name": "podinfo", "namespace": "shop"}, "spec": spec}));
-    let digest = Digest::of(b"podinfo-1");
+    let digest = Digest::hash_bytes(b"podinfo-1");
     let scanned = |critical: u64, by: &str| -> ServingStatus {
-        let now = Time::clock();
+        let now = Time::read_clock();
         serde_json::from_value(json!({
             "observedPreparationName": "podinfo-1", "deployedDigest": digest,
             "history": [{"preparationName": "podinfo-1", "digest": digest, "promotedTime": now,
                 "requestedBy": {"name": by, "signedBy": "unsigned"}}],
-            "deployedVulnerabilities": {"critical": critical, "scannedTime": now, "attestation": Digest::of(&critical.to_be_bytes())},
+            "deployedVulnerabilities": {"critical": critical, "scannedTime": now, "attestation": Digest::hash_bytes(&critical.to_be_bytes())},
         }))
         .unwrap()
     };

@@ -7,7 +7,7 @@ use expedite::load::cluster::told::Told;
 use expedite::model::id::Digest;
 use expedite::model::serving::{HistoryEntry, ServingStatus};
 use expedite::model::time::Time;
-use expedite::notify::{self, Outcome, Teller, Telling};
+use expedite::notify::{self, TellOutcome, Teller, Telling};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
@@ -22,7 +22,7 @@ fn teller(stub: &Stub, runtime: &tokio::runtime::Runtime) -> Teller {
             .replace(",\"certificate-authority\":\"ca.pem\"", ""),
     )
     .unwrap();
-    let connection: Connection = runtime.block_on(access_by(&file).connect(None)).unwrap();
+    let connection: Connection = runtime.block_on(access_by(&file).open_connection(None)).unwrap();
     Teller::new("cluster:ann".into(), connection)
 }
 
@@ -33,17 +33,17 @@ fn listed(name: &str, version: &str, status: Value) -> Value {
 
 /// That of a Serving with no status in version 1, in which something was promoted.
 fn telling(name: &str) -> Telling {
-    let (order, told) = Told::of(&listed(name, "1", Value::Null)).unwrap();
-    notify::telling(&order, &told, None, &promoted(), Time::parse(NOW).unwrap()).unwrap()
+    let (order, told) = Told::from_item(&listed(name, "1", Value::Null)).unwrap();
+    notify::make_telling(&order, &told, None, &promoted(), Time::parse(NOW).unwrap()).unwrap()
 }
 
 fn promoted() -> ServingStatus {
     let entry: HistoryEntry = serde_json::from_value(json!({
-        "preparationName": "podinfo-1", "digest": Digest::of(b"x"), "promotedTime": "2026-03-02T11:00:00Z",
+        "preparationName": "podinfo-1", "digest": Digest::hash_bytes(b"x"), "promotedTime": "2026-03-02T11:00:00Z",
     }))
     .unwrap();
     ServingStatus {
-        deployed_digest: Some(Digest::of(b"x")),
+        deployed_digest: Some(Digest::hash_bytes(b"x")),
         history: vec![entry],
         ..ServingStatus::default()
     }
@@ -60,13 +60,13 @@ fn is_event(request: &Request) -> bool {
     request.path.starts_with("/apis/events.k8s.io/v1/namespaces/shop/events")
 }
 
-fn tell(stub: &Stub, names: &[&str]) -> Outcome {
+fn tell(stub: &Stub, names: &[&str]) -> TellOutcome {
     let tellings: Vec<Telling> = names.iter().map(|name| telling(name)).collect();
     let runtime = runtime();
-    teller(stub, &runtime).tell(&runtime, &tellings)
+    teller(stub, &runtime).tell_all(&runtime, &tellings)
 }
 
-fn failures(outcome: &Outcome) -> Vec<String> {
+fn failures(outcome: &TellOutcome) -> Vec<String> {
     outcome.failures.iter().map(ToString::to_string).collect()
 }
 
@@ -99,8 +99,8 @@ fn what_a_serving_says_already_is_not_told() {
     let mut more = status.clone();
     more["observedGeneration"] = 3.into();
     for status in [status, more] {
-        let (order, told) = Told::of(&listed("podinfo", "1", status)).unwrap();
-        assert!(notify::telling(&order, &told, None, &promoted(), Time::parse(NOW).unwrap()).is_none());
+        let (order, told) = Told::from_item(&listed("podinfo", "1", status)).unwrap();
+        assert!(notify::make_telling(&order, &told, None, &promoted(), Time::parse(NOW).unwrap()).is_none());
     }
 }
 
@@ -135,7 +135,7 @@ fn nobody_waits_for_a_day() {
           try again later. (HTTP 429)"
         ]
     );
-    assert_eq!(outcome.failures[0].kind.status(), 1);
+    assert_eq!(outcome.failures[0].kind.exit_status(), 1);
 }
 
 #[test]
@@ -162,7 +162,10 @@ fn counts(failure: &str, ending: &str) -> (usize, usize) {
 }
 
 /// Tells these Orders where the server answers an apply as `refuses` says, or takes it.
-fn refused(orders: &[String], refuses: impl Fn(&str) -> Option<Answer> + Send + Sync + 'static) -> Outcome {
+fn refused(
+    orders: &[String],
+    refuses: impl Fn(&str) -> Option<Answer> + Send + Sync + 'static,
+) -> TellOutcome {
     let stub = Stub::start(move |request| match request.method.as_str() {
         "POST" => Answer::Json(201, request.body.clone()),
         _ => refuses(&request.path).unwrap_or_else(|| applied(request)),
@@ -173,12 +176,12 @@ fn refused(orders: &[String], refuses: impl Fn(&str) -> Option<Answer> + Send + 
             let (namespace, name) = order.split_once('/').unwrap();
             let mut serving = listed(name, "1", Value::Null);
             serving["metadata"]["namespace"] = namespace.into();
-            let (order, told) = Told::of(&serving).unwrap();
-            notify::telling(&order, &told, None, &promoted(), Time::parse(NOW).unwrap()).unwrap()
+            let (order, told) = Told::from_item(&serving).unwrap();
+            notify::make_telling(&order, &told, None, &promoted(), Time::parse(NOW).unwrap()).unwrap()
         })
         .collect();
     let runtime = runtime();
-    teller(&stub, &runtime).tell(&runtime, &tellings)
+    teller(&stub, &runtime).tell_all(&runtime, &tellings)
 }
 
 #[test]
@@ -247,7 +250,7 @@ fn an_event_that_is_there_is_told_and_one_that_is_refused_holds_nothing() {
 }
 
 /// A server on which the Serving has changed since it was listed: it is in `version`, with `status`.
-fn changed(version: &'static str, status: &'static str) -> (Outcome, Vec<Request>) {
+fn changed(version: &'static str, status: &'static str) -> (TellOutcome, Vec<Request>) {
     let stub = Stub::start(move |request| match request.method.as_str() {
         "POST" => Answer::Json(201, request.body.clone()),
         "GET" => {

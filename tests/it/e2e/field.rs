@@ -3,7 +3,7 @@
 use super::*;
 use crate::support::harness::Place;
 use expedite::model::id::{ClusterName, OrderRef};
-use expedite::model::naming::{application_name, application_path};
+use expedite::model::naming::{build_application_name, build_application_path};
 
 /// The Applications of the shop's repository, and their text.
 fn all_applications(place: &Place) -> BTreeMap<String, String> {
@@ -83,8 +83,8 @@ fn b13_no_change_renames_or_moves_an_application() {
         assert!(after.contains(path), "{path} is gone: {after:?}");
     }
     let order = OrderRef::parse("shop/catalog").unwrap();
-    let name = application_name(&order, &ClusterName::parse("ap-1").unwrap()).unwrap();
-    assert!(after.contains(&application_path(&order, &name)), "the new Cluster has its own: {after:?}");
+    let name = build_application_name(&order, &ClusterName::parse("ap-1").unwrap()).unwrap();
+    assert!(after.contains(&build_application_path(&order, &name)), "the new Cluster has its own: {after:?}");
     assert_eq!(after.len(), paths.len() + 2, "catalog and storefront, once more each");
 }
 
@@ -163,8 +163,8 @@ fn b78_only_the_cluster_whose_name_is_taken_is_held() {
         let place = Place::with_shop();
         run(&place).ok();
         let order = OrderRef::parse("shop/basket").unwrap();
-        let name = application_name(&order, &ClusterName::parse("eu-1").unwrap()).unwrap();
-        let path = application_path(&order, &name);
+        let name = build_application_name(&order, &ClusterName::parse("eu-1").unwrap()).unwrap();
+        let path = build_application_path(&order, &name);
         let annotations = match annotation {
             "" => String::new(),
             value => format!("  annotations:\n    delivery.kokumi.dev/allowed-order: {value}\n"),

@@ -3,19 +3,19 @@
 use super::*;
 use crate::support::harness::Place;
 use expedite::model::id::{ClusterName, OrderRef};
-use expedite::model::naming::{application_name, application_path};
+use expedite::model::naming::{build_application_name, build_application_path};
 
 /// The file and what somebody wrote into it, before there was an Order, for shop/basket on eu-1.
 fn existing() -> (String, String) {
     let order = OrderRef::parse("shop/basket").unwrap();
-    let name = application_name(&order, &ClusterName::parse("eu-1").unwrap()).unwrap();
+    let name = build_application_name(&order, &ClusterName::parse("eu-1").unwrap()).unwrap();
     let text = format!(
         "apiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata:\n  name: {name}\n  namespace: argocd\n  annotations:\n    \
          delivery.kokumi.dev/allowed-order: shop/basket\nspec:\n  project: PROJECT\n  source:\n    \
          repoURL: oci://registry.shop.example:5000/shop/basket\n    targetRevision: 2.0.0\n    path: .\n  destination:\n    \
          server: SERVER # the one in Frankfurt\n    namespace: shop\n"
     );
-    (application_path(&order, &name), text)
+    (build_application_path(&order, &name), text)
 }
 
 fn commit(place: &Place, path: &str, text: &str) {

@@ -156,7 +156,7 @@ fn a_seal_that_cannot_be_read_may_be_the_newest() {
         &statement(&artifact.digest, APPROVAL, seal("ChangesRequested", "2026-11-01T11:00:00Z")),
     );
     shelf.bundle(&artifact, &veto);
-    fs::write(shelf.blob_path(&Digest::of(veto.to_string().as_bytes())), "flipped").unwrap();
+    fs::write(shelf.blob_path(&Digest::hash_bytes(veto.to_string().as_bytes())), "flipped").unwrap();
     unread(of(&shelf, &ring(&key), &artifact, seal_of(None)));
 }
 
@@ -243,21 +243,22 @@ fn records_are_found_on_the_artifact_and_judged_alike_from_the_repository() {
     let ring = ring(&key);
     let all = proven(ask(&shelf, &ring, &artifact, &[Claim::Records]).records.unwrap());
     let blobs: Vec<_> = all.iter().map(|p| p.blob).collect();
-    let named = |b: &Value| Digest::of(b.to_string().as_bytes());
+    let named = |b: &Value| Digest::hash_bytes(b.to_string().as_bytes());
     assert_eq!(blobs, [named(&newer), named(&older)]);
 
-    let committed = judge::record(newer.to_string().as_bytes(), &artifact.digest, &ring).unwrap();
+    let committed = judge::judge_record(newer.to_string().as_bytes(), &artifact.digest, &ring).unwrap();
     assert_eq!((committed.blob, &committed.statement), (all[0].blob, &all[0].statement));
-    let why = judge::record(newer.to_string().as_bytes(), &Digest::of(b"x"), &ring).unwrap_err();
+    let why =
+        judge::judge_record(newer.to_string().as_bytes(), &Digest::hash_bytes(b"x"), &ring).unwrap_err();
     assert!(why.contains("not about this artifact"), "{why}");
     let stranger = crate::support::signing::ring(&Key::p256());
-    assert!(judge::record(newer.to_string().as_bytes(), &artifact.digest, &stranger).is_err());
+    assert!(judge::judge_record(newer.to_string().as_bytes(), &artifact.digest, &stranger).is_err());
     let sealed =
         bundle(&key, &statement(&artifact.digest, APPROVAL, seal("Approved", "2026-11-01T10:00:00Z")));
     let sealed = sealed.to_string();
-    assert!(judge::record(sealed.as_bytes(), &artifact.digest, &ring).unwrap_err().contains(APPROVAL));
+    assert!(judge::judge_record(sealed.as_bytes(), &artifact.digest, &ring).unwrap_err().contains(APPROVAL));
     assert_eq!(
-        judge::seal(sealed.as_bytes(), &artifact.digest, &seal_of(None), &ring).unwrap().result,
+        judge::judge_seal(sealed.as_bytes(), &artifact.digest, &seal_of(None), &ring).unwrap().result,
         "Approved"
     );
 }

@@ -23,7 +23,7 @@ fn b68_exactly_one_layer_that_is_unpacked() {
     let provenance = layer("application/vnd.in-toto+json", b"{}");
     let good = shelf.artifact_with(&[content.clone(), provenance.clone()]);
     let proof = proven(of(&shelf, &good));
-    assert_eq!((proof.layer, proof.layer_media_type.as_str()), (Digest::of(&files), TAR));
+    assert_eq!((proof.layer, proof.layer_media_type.as_str()), (Digest::hash_bytes(&files), TAR));
     assert_eq!(proof.size, fs::read(shelf.blob_path(&good.digest)).unwrap().len() as u64);
     assert_eq!(proof.media_type, OCI_MANIFEST);
 
@@ -75,7 +75,7 @@ fn b60_evidence_without_its_artifact() {
 #[test]
 fn case_54_missing_evidence_of_an_artifact_that_is_not_there() {
     let shelf = Shelf::new();
-    let nowhere = shelf.at(Digest::of(b"nothing"));
+    let nowhere = shelf.at(Digest::hash_bytes(b"nothing"));
     let key = Key::p256();
     let looked = missing(signature(&shelf, &ring(&key), &nowhere));
     assert_eq!(looked.reason, Some(Verified::ArtifactNotFound));

@@ -6,12 +6,12 @@ use super::{ask, proven};
 use crate::support::peers::peer;
 use crate::support::servers::{self, Server};
 use crate::support::signing::{ALL_ROLES, Key, kitchen, usable};
-use expedite::attest::attach::{Attached, attach};
-use expedite::attest::key::Signer;
+use expedite::attest::attach::{Attached, attach_record};
+use expedite::attest::key::RecordSigner;
 use expedite::attest::record::Record;
-use expedite::attest::sign::{Signed, sign};
+use expedite::attest::sign::{SignedRecord, sign_record};
 use expedite::error::Failure;
-use expedite::evidence::gather::{GatherOptions, gather_blocking, runtime};
+use expedite::evidence::gather::{GatherOptions, gather_blocking, make_runtime};
 use expedite::evidence::registry::{Registries, Writer};
 use expedite::model::evidence::{Ask, Claim, Evidence};
 use expedite::model::id::Artifact;
@@ -24,11 +24,17 @@ use std::process::Command;
 fn put(
     registries: &Registries,
     artifact: &Artifact,
-    signed: &Signed,
-    signer: &Signer,
+    signed: &SignedRecord,
+    signer: &RecordSigner,
 ) -> Result<Attached, Failure> {
     let writer = Writer::new(registries);
-    runtime().unwrap().block_on(attach(&writer, registries, artifact, &signed.bundle, signer.public_key()))
+    make_runtime().unwrap().block_on(attach_record(
+        &writer,
+        registries,
+        artifact,
+        &signed.bundle,
+        signer.public_key(),
+    ))
 }
 
 fn two_servers() -> Option<[Server; 2]> {
@@ -40,12 +46,12 @@ fn case_72_attached_once_however_often_and_by_however_many() {
     let folder = tempfile::tempdir().unwrap();
     let (Some(oras), Some(servers)) = (peer("oras"), two_servers()) else { return };
     let key = Key::p256();
-    let signer = Signer::from_pem(&key.private_pem(), None).unwrap();
+    let signer = RecordSigner::from_pem(&key.private_pem(), None).unwrap();
     let ring = usable(&kitchen(&[("job", key.public_pem(), ALL_ROLES)]));
     for server in &servers {
         let (artifact, _) = push(&oras, folder.path(), server, "shop/podinfo");
         let registries = plain_http(server);
-        let signed = sign(&promotion(), &artifact, &signer).unwrap();
+        let signed = sign_record(&promotion(), &artifact, &signer).unwrap();
         let first = put(&registries, &artifact, &signed, &signer).unwrap();
         assert!(matches!(first, Attached::New(_)));
         assert_eq!(put(&registries, &artifact, &signed, &signer).unwrap(), Attached::Already(first.digest()));
@@ -54,7 +60,7 @@ fn case_72_attached_once_however_often_and_by_however_many() {
         let mut other = promotion();
         let Record::Promotion(body) = &mut other else { panic!() };
         body.environment = expedite::model::id::EnvironmentName::parse("staging").unwrap();
-        let other = sign(&other, &artifact, &signer).unwrap();
+        let other = sign_record(&other, &artifact, &signer).unwrap();
         std::thread::scope(|scope| {
             for _ in 0..2 {
                 scope.spawn(|| put(&plain_http(server), &artifact, &other, &signer).unwrap());
@@ -64,7 +70,7 @@ fn case_72_attached_once_however_often_and_by_however_many() {
         let asks = [Ask { artifact: artifact.clone(), claims }];
         let registries = plain_http(server);
         let facts =
-            gather_blocking(&runtime().unwrap(), &asks, &ring, &registries, &GatherOptions::default());
+            gather_blocking(&make_runtime().unwrap(), &asks, &ring, &registries, &GatherOptions::default());
         let records = proven(facts.artifacts[&artifact].records.clone().unwrap());
         let mut found: Vec<_> = records.iter().map(|r| r.blob).collect();
         let mut written = vec![signed.digest, other.digest];
@@ -72,8 +78,8 @@ fn case_72_attached_once_however_often_and_by_however_many() {
         written.sort();
         assert_eq!(found, written);
         // Embedded in the descriptors: one request per record, and the list.
-        let asked = registries.requests().len();
-        assert!(asked <= 5, "{asked} requests: {:?}", registries.requests());
+        let asked = registries.collect_requests().len();
+        assert!(asked <= 5, "{asked} requests: {:?}", registries.collect_requests());
     }
 }
 
@@ -83,14 +89,14 @@ fn b27_fifty_rounds_of_two_records_at_once() {
     let folder = tempfile::tempdir().unwrap();
     let (Some(oras), Some(server)) = (peer("oras"), servers::docker_registry()) else { return };
     let key = Key::p256();
-    let signer = Signer::from_pem(&key.private_pem(), None).unwrap();
+    let signer = RecordSigner::from_pem(&key.private_pem(), None).unwrap();
     let ring = usable(&kitchen(&[("job", key.public_pem(), ALL_ROLES)]));
     let (artifact, _) = push(&oras, folder.path(), &server, "shop/podinfo");
     let mut written = Vec::new();
     for round in 0..50 {
         let promoted = renamed(promotion(), round);
-        let promoted = sign(&promoted, &artifact, &signer).unwrap();
-        let deployed = sign(&renamed(deployment(&promoted), round), &artifact, &signer).unwrap();
+        let promoted = sign_record(&promoted, &artifact, &signer).unwrap();
+        let deployed = sign_record(&renamed(deployment(&promoted), round), &artifact, &signer).unwrap();
         std::thread::scope(|scope| {
             for record in [&promoted, &deployed] {
                 scope.spawn(|| put(&plain_http(&server), &artifact, record, &signer).unwrap());
@@ -99,8 +105,13 @@ fn b27_fifty_rounds_of_two_records_at_once() {
         written.extend([promoted.digest, deployed.digest]);
     }
     let asks = [Ask { artifact: artifact.clone(), claims: [Claim::Records].into() }];
-    let facts =
-        gather_blocking(&runtime().unwrap(), &asks, &ring, &plain_http(&server), &GatherOptions::default());
+    let facts = gather_blocking(
+        &make_runtime().unwrap(),
+        &asks,
+        &ring,
+        &plain_http(&server),
+        &GatherOptions::default(),
+    );
     let mut found: Vec<_> =
         proven(facts.artifacts[&artifact].records.clone().unwrap()).iter().map(|r| r.blob).collect();
     found.sort();
@@ -125,10 +136,10 @@ fn the_same_statement_with_another_signature_is_not_attached_twice() {
     let (Some(oras), Some(server)) = (peer("oras"), servers::refreg()) else { return };
     let (artifact, _) = push(&oras, folder.path(), &server, "shop/podinfo");
     let key = Key::p256();
-    let signer = Signer::from_pem(&key.private_pem(), None).unwrap();
-    let signed = sign(&promotion(), &artifact, &signer).unwrap();
+    let signer = RecordSigner::from_pem(&key.private_pem(), None).unwrap();
+    let signed = sign_record(&promotion(), &artifact, &signer).unwrap();
     // As a KMS signs: with a new nonce each time.
-    let payload = promotion().statement(&artifact).unwrap();
+    let payload = promotion().build_statement(&artifact).unwrap();
     let random = crate::support::signing::bundle_of(
         crate::support::signing::envelope_of(
             crate::support::signing::IN_TOTO,
@@ -139,13 +150,13 @@ fn the_same_statement_with_another_signature_is_not_attached_twice() {
     );
     let random = random.to_string().into_bytes();
     assert_ne!(random, signed.bundle);
-    let random = Signed { digest: expedite::model::id::Digest::of(&random), bundle: random };
+    let random = SignedRecord { digest: expedite::model::id::Digest::hash_bytes(&random), bundle: random };
     let registries = plain_http(&server);
     let first = put(&registries, &artifact, &random, &signer).unwrap();
     assert_eq!(put(&registries, &artifact, &signed, &signer).unwrap(), Attached::Already(first.digest()));
     // By another key it is another record.
-    let other = Signer::from_pem(&Key::p256().private_pem(), None).unwrap();
-    let again = sign(&promotion(), &artifact, &other).unwrap();
+    let other = RecordSigner::from_pem(&Key::p256().private_pem(), None).unwrap();
+    let again = sign_record(&promotion(), &artifact, &other).unwrap();
     assert!(matches!(put(&registries, &artifact, &again, &other).unwrap(), Attached::New(_)));
 }
 
@@ -155,7 +166,7 @@ fn what_is_listed_and_not_there_is_attached_again() {
     let folder = tempfile::tempdir().unwrap();
     let (Some(oras), Some(servers)) = (peer("oras"), two_servers()) else { return };
     let key = Key::p256();
-    let signer = Signer::from_pem(&key.private_pem(), None).unwrap();
+    let signer = RecordSigner::from_pem(&key.private_pem(), None).unwrap();
     let ring = usable(&kitchen(&[("job", key.public_pem(), ALL_ROLES)]));
     let seal = crate::evidence::records::seal();
     let Record::Approvals(body) = &seal else { panic!() };
@@ -179,15 +190,20 @@ fn what_is_listed_and_not_there_is_attached_again() {
         let is_read = || {
             let asks = [Ask { artifact: artifact.clone(), claims: [claim.clone()].into() }];
             let registries = plain_http(server);
-            let facts =
-                gather_blocking(&runtime().unwrap(), &asks, &ring, &registries, &GatherOptions::default());
+            let facts = gather_blocking(
+                &make_runtime().unwrap(),
+                &asks,
+                &ring,
+                &registries,
+                &GatherOptions::default(),
+            );
             let facts = &facts.artifacts[&artifact];
             match &claim {
                 Claim::Approvals(of) => matches!(facts.approvals[of], Evidence::Proven(_)),
                 _ => matches!(facts.records, Some(Evidence::Proven(_))),
             }
         };
-        let signed = sign(&record, &artifact, &signer).unwrap();
+        let signed = sign_record(&record, &artifact, &signer).unwrap();
         let first = put(&plain_http(server), &artifact, &signed, &signer).unwrap();
         assert!(matches!(first, Attached::New(_)) && is_read());
         let base = format!("http://{}/v2/shop/podinfo/manifests", server.address);
@@ -208,11 +224,11 @@ fn what_is_listed_and_not_there_is_attached_again() {
 fn case_73_an_artifact_that_is_gone() {
     let Some(servers) = two_servers() else { return };
     let key = Key::p256();
-    let signer = Signer::from_pem(&key.private_pem(), None).unwrap();
+    let signer = RecordSigner::from_pem(&key.private_pem(), None).unwrap();
     for server in &servers {
         let text = format!("oci://{}/shop/podinfo@sha256:{}", server.address, "0".repeat(64));
         let artifact = Artifact::parse(&text).unwrap();
-        let signed = sign(&promotion(), &artifact, &signer).unwrap();
+        let signed = sign_record(&promotion(), &artifact, &signer).unwrap();
         let why = put(&plain_http(server), &artifact, &signed, &signer).unwrap_err();
         assert_eq!(why.code, "artifact-gone", "{why}");
     }
@@ -223,9 +239,9 @@ fn records_are_attached_to_image_layouts() {
     let shelf = crate::support::shelf::Shelf::new();
     let artifact = shelf.artifact("kind: A");
     let key = Key::p256();
-    let signer = Signer::from_pem(&key.private_pem(), None).unwrap();
+    let signer = RecordSigner::from_pem(&key.private_pem(), None).unwrap();
     let ring = usable(&kitchen(&[("job", key.public_pem(), ALL_ROLES)]));
-    let signed = sign(&promotion(), &artifact, &signer).unwrap();
+    let signed = sign_record(&promotion(), &artifact, &signer).unwrap();
     let registries = shelf.registries();
     assert!(matches!(put(&registries, &artifact, &signed, &signer).unwrap(), Attached::New(_)));
     assert!(matches!(put(&registries, &artifact, &signed, &signer).unwrap(), Attached::Already(_)));
@@ -251,13 +267,13 @@ fn cosign_oras_and_crane_read_what_we_write() {
         (
             "p256",
             "ECDSA P-256, a file of cosign's",
-            Signer::from_pem(&fs::read_to_string(&cosign_key.file).unwrap(), Some("")).unwrap(),
+            RecordSigner::from_pem(&fs::read_to_string(&cosign_key.file).unwrap(), Some("")).unwrap(),
             cosign_key.public,
         ),
         (
             "ed25519",
             "Ed25519, PKCS#8",
-            Signer::from_pem(&ed25519.private_pem(), None).unwrap(),
+            RecordSigner::from_pem(&ed25519.private_pem(), None).unwrap(),
             ed25519.public_pem(),
         ),
     ];
@@ -269,7 +285,7 @@ fn cosign_oras_and_crane_read_what_we_write() {
     for (server, lists_types) in servers.iter().zip([&false, &true]) {
         for (name, title, signer, public) in &signers {
             let (artifact, reference) = push(&oras, home, server, &format!("shop/{name}"));
-            let promoted = sign(&promotion(), &artifact, signer).unwrap();
+            let promoted = sign_record(&promotion(), &artifact, signer).unwrap();
             let records = [
                 crate::evidence::records::seal(),
                 promotion(),
@@ -277,7 +293,7 @@ fn cosign_oras_and_crane_read_what_we_write() {
             ];
             let registries = plain_http(server);
             for record in &records {
-                let signed = sign(record, &artifact, signer).unwrap();
+                let signed = sign_record(record, &artifact, signer).unwrap();
                 put(&registries, &artifact, &signed, signer).unwrap();
             }
             let key = home.join(format!("{name}.pub"));

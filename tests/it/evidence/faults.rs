@@ -5,9 +5,9 @@ use super::{missing, order, proven, unread};
 use crate::support::hostile::{Answer, Fault, Hostile, Request};
 use crate::support::shelf::{BUNDLE, PREDICATE, Shelf};
 use crate::support::signing::*;
-use expedite::evidence::gather::{GatherOptions, gather_blocking, runtime};
+use expedite::evidence::gather::{GatherOptions, gather_blocking, make_runtime};
 use expedite::evidence::keys::KeyRing;
-use expedite::evidence::registry::{HostConfig, Limits, Registries, RegistriesConfig};
+use expedite::evidence::registry::{HostConfig, Registries, RegistriesConfig, RegistryLimits};
 use expedite::model::evidence::{ArtifactFacts, Ask, Claim, Evidence, Facts, SealOf};
 use expedite::model::id::{Artifact, Digest, OciRepository, PreparationName};
 use expedite::model::reason::Verified;
@@ -16,12 +16,12 @@ use std::time::Duration;
 
 const REPOSITORY: &str = "shop/podinfo";
 
-fn limits() -> Limits {
-    Limits {
+fn limits() -> RegistryLimits {
+    RegistryLimits {
         backoff: Duration::from_millis(1),
         hold_off: Duration::ZERO,
         idle: Duration::from_secs(2),
-        ..Limits::default()
+        ..RegistryLimits::default()
     }
 }
 
@@ -41,7 +41,7 @@ fn all_claims() -> Vec<Claim> {
 
 fn gather(registries: &Registries, ring: &KeyRing, artifact: &Artifact) -> Facts {
     let asks = [Ask { artifact: artifact.clone(), claims: all_claims().into_iter().collect() }];
-    gather_blocking(&runtime().unwrap(), &asks, ring, registries, &GatherOptions::default())
+    gather_blocking(&make_runtime().unwrap(), &asks, ring, registries, &GatherOptions::default())
 }
 
 fn seal() -> Value {
@@ -169,7 +169,7 @@ fn a_signature_alone_costs_one_piece() {
     let asks = [Ask { artifact: artifact.clone(), claims: [Claim::Signature].into() }];
     let registries = registries(&registry);
     let facts =
-        gather_blocking(&runtime().unwrap(), &asks, &ring(&key), &registries, &GatherOptions::default());
+        gather_blocking(&make_runtime().unwrap(), &asks, &ring(&key), &registries, &GatherOptions::default());
     proven(facts.artifacts[&artifact].signature.clone().unwrap());
     assert_eq!(registry.lines().len(), 4, "{:#?}", registry.lines());
 }
@@ -278,12 +278,12 @@ fn case_45_a_page_that_fails_behind_what_proves_the_claim() {
 fn case_50_dangling_entries_of_a_fallback_index() {
     let key = Key::p256();
     let (registry, artifact) = start(Form::Bundles, &key);
-    let gone = json!({"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": Digest::of(b"gone"), "size": 9});
+    let gone = json!({"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": Digest::hash_bytes(b"gone"), "size": 9});
     fall_back(&registry, &artifact);
     let index = {
         let mut store = registry.store();
         let repository = store.repository(REPOSITORY);
-        let tag = repository.tags[&format!("sha256-{}", artifact.digest.hex())];
+        let tag = repository.tags[&format!("sha256-{}", artifact.digest.format_hex())];
         serde_json::from_slice::<Value>(&repository.manifests[&tag].1).unwrap()
     };
     let mut entries = index["manifests"].as_array().unwrap().clone();
@@ -295,7 +295,7 @@ fn case_50_dangling_entries_of_a_fallback_index() {
     let facts = gather(&registries(&registry), &ring(&key), &artifact);
     let looked = missing(facts.artifacts[&artifact].signature.clone().unwrap());
     assert_eq!(looked.reason, Some(Verified::SignatureMissing));
-    let told = |w: &expedite::error::Failure| w.cause.contains(&Digest::of(b"gone").to_string());
+    let told = |w: &expedite::error::Failure| w.cause.contains(&Digest::hash_bytes(b"gone").to_string());
     assert!(facts.warnings.iter().any(told), "{:?}", facts.warnings);
 }
 
@@ -331,12 +331,12 @@ fn case_65_what_is_too_large_is_not_read() {
     let options = GatherOptions { evidence_cap: 100, ..GatherOptions::default() };
     let asks = [Ask { artifact: artifact.clone(), claims: [Claim::Signature].into() }];
     let registries = registries(&registry);
-    let facts = gather_blocking(&runtime().unwrap(), &asks, &ring(&key), &registries, &options);
+    let facts = gather_blocking(&make_runtime().unwrap(), &asks, &ring(&key), &registries, &options);
     crate::evidence::invalid(facts.artifacts[&artifact].signature.clone().unwrap(), "at most 100 are read");
     assert!(!registry.lines().iter().any(|l| l.contains("/blobs/")), "{:?}", registry.lines());
     let few = GatherOptions { candidates: 1, ..GatherOptions::default() };
     let stranger = ring(&Key::p256());
-    let facts = gather_blocking(&runtime().unwrap(), &asks, &stranger, &registries, &few);
+    let facts = gather_blocking(&make_runtime().unwrap(), &asks, &stranger, &registries, &few);
     let why = unread(facts.artifacts[&artifact].signature.clone().unwrap());
     assert!(why.why.contains("more than 1 pieces"), "{why:?}");
 }
@@ -366,7 +366,7 @@ fn many_artifacts_share_what_can_be_shared() {
         .collect();
     let registries = registries(&registry);
     let facts =
-        gather_blocking(&runtime().unwrap(), &asks, &ring(&key), &registries, &GatherOptions::default());
+        gather_blocking(&make_runtime().unwrap(), &asks, &ring(&key), &registries, &GatherOptions::default());
     assert_eq!(facts.artifacts.len(), 40);
     assert!(facts.artifacts.values().all(|f| four(f) == ["proven"; 4]));
     assert!(registry.lines().len() <= 40 * 11, "{}", registry.lines().len());

@@ -7,7 +7,7 @@ use crate::support::peers::peer;
 use crate::support::servers::{self, Server};
 use crate::support::shelf::{TAR, tar};
 use crate::support::signing::{ALL_ROLES, Key, kitchen, slsa, usable};
-use expedite::evidence::gather::{GatherOptions, gather_blocking, runtime};
+use expedite::evidence::gather::{GatherOptions, gather_blocking, make_runtime};
 use expedite::evidence::keys::KeyRing;
 use expedite::evidence::registry::{HostConfig, Registries, RegistriesConfig};
 use expedite::model::evidence::{ArtifactFacts, Ask, Claim};
@@ -126,7 +126,7 @@ pub fn plain_http(server: &Server) -> Registries {
 fn gather(registries: &Registries, ring: &KeyRing, artifact: &Artifact, claims: &[Claim]) -> ArtifactFacts {
     let asks = [Ask { artifact: artifact.clone(), claims: claims.iter().cloned().collect() }];
     let options = GatherOptions::default();
-    let facts = gather_blocking(&runtime().unwrap(), &asks, ring, registries, &options);
+    let facts = gather_blocking(&make_runtime().unwrap(), &asks, ring, registries, &options);
     facts.artifacts[artifact].clone()
 }
 
@@ -171,8 +171,8 @@ fn we_read_what_cosign_writes() {
                 proven(facts.artifact.unwrap());
                 proven(facts.signature.unwrap());
                 let provenance = proven(facts.provenance[&order()].clone());
-                assert!(provenance.dependencies.contains(&Digest::of(b"base")));
-                let asked = registries.requests().len();
+                assert!(provenance.dependencies.contains(&Digest::hash_bytes(b"base")));
+                let asked = registries.collect_requests().len();
                 assert!(asked <= 11 + usize::from(registry != "refreg"), "{path}: {asked} requests");
                 let layout = match layout {
                     Layout::Bundles => "bundles",
@@ -247,7 +247,7 @@ fn what_oras_copies_into_an_image_layout_proves_the_same() {
         copy(&["copy", "-r", "--from-plain-http", &reference, "--to-oci-layout", &format!("{to}@{digest}")]);
         for suffix in ["sig", "att"] {
             if layout == Layout::Tags {
-                let tag = format!("sha256-{}.{suffix}", digest.hex());
+                let tag = format!("sha256-{}.{suffix}", digest.format_hex());
                 let from = format!("{}/{path}:{tag}", server.address);
                 copy(&["copy", "--from-plain-http", &from, "--to-oci-layout", &format!("{to}:{tag}")]);
             }

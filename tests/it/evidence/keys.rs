@@ -3,7 +3,7 @@
 use super::{ask, invalid, missing, proven, signature};
 use crate::support::shelf::Shelf;
 use crate::support::signing::*;
-use expedite::evidence::gather::{GatherOptions, gather_blocking, runtime};
+use expedite::evidence::gather::{GatherOptions, gather_blocking, make_runtime};
 use expedite::evidence::keys::{KeyRing, PublicKey};
 use expedite::evidence::registry::Registries;
 use expedite::model::evidence::{Ask, Claim};
@@ -64,7 +64,7 @@ fn case_14_each_curve_with_its_hash_and_sha256_as_a_second_try() {
     let message = payload(&artifact);
     let try_it = |key: &Key, signature: &[u8]| {
         let public = PublicKey::from_pem(&key.public_pem()).unwrap().remove(0);
-        public.verifies(&message, signature)
+        public.has_signed(&message, signature)
     };
     let p256 = Key::of(SigningScheme::ECDSA_P256_SHA256_ASN1);
     let signer = p256::ecdsa::SigningKey::from_pkcs8_der(&p256.private_der()).unwrap();
@@ -93,16 +93,16 @@ fn case_14_each_curve_with_its_hash_and_sha256_as_a_second_try() {
 fn case_15_ed25519_plain_and_prehashed() {
     let key = Key::of(SigningScheme::ED25519);
     let public = PublicKey::from_pem(&key.public_pem()).unwrap().remove(0);
-    assert!(public.verifies(b"message", &key.sign(b"message")));
+    assert!(public.has_signed(b"message", &key.sign(b"message")));
     let signer = ed25519_dalek::SigningKey::from_pkcs8_der(&key.private_der()).unwrap();
     let prehashed = signer.sign_prehashed(Sha512::new().chain_update(b"message"), None).unwrap();
-    assert!(public.verifies(b"message", &prehashed.to_bytes()));
-    assert!(!public.verifies(b"another", &prehashed.to_bytes()));
+    assert!(public.has_signed(b"message", &prehashed.to_bytes()));
+    assert!(!public.has_signed(b"another", &prehashed.to_bytes()));
 }
 
 #[test]
 fn case_16_a_weak_key_is_refused_before_any_request() {
-    let ring = KeyRing::read(&kitchen(&[("old", RSA_1024.into(), ALL_ROLES)]));
+    let ring = KeyRing::from_kitchen(&kitchen(&[("old", RSA_1024.into(), ALL_ROLES)]));
     assert_eq!(ring.state().errors, ["trust.keys \"old\": it is RSA of 1024 bits; at least 2048 are needed"]);
     assert!(ring.state().usable.is_empty());
     // A registry that would have to be asked over HTTP, on a port where nothing listens.
@@ -110,13 +110,14 @@ fn case_16_a_weak_key_is_refused_before_any_request() {
         Artifact::parse(&format!("oci://127.0.0.1:9/shop/podinfo@sha256:{}", "0".repeat(64))).unwrap();
     let asks = [Ask { artifact: artifact.clone(), claims: [Claim::Artifact, Claim::Signature].into() }];
     let registries = Registries::default();
-    let facts = gather_blocking(&runtime().unwrap(), &asks, &ring, &registries, &GatherOptions::default());
+    let facts =
+        gather_blocking(&make_runtime().unwrap(), &asks, &ring, &registries, &GatherOptions::default());
     let facts = &facts.artifacts[&artifact];
     let looked = missing(facts.signature.clone().unwrap());
     assert_eq!(looked.reason, Some(Verified::SigningKeyNotReady));
     assert!(looked.why.contains("1024 bits"), "{}", looked.why);
     assert_eq!(missing(facts.artifact.clone().unwrap()).reason, Some(Verified::SigningKeyNotReady));
-    assert_eq!(registries.requests().len(), 0);
+    assert_eq!(registries.collect_requests().len(), 0);
 }
 
 #[test]
@@ -133,7 +134,7 @@ fn case_17_every_block_is_a_key_or_an_error() {
     let pem = a.public_pem();
     let certificate = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
     let errors = |text: String| {
-        let ring = KeyRing::read(&kitchen(&[("k", text, ALL_ROLES)]));
+        let ring = KeyRing::from_kitchen(&kitchen(&[("k", text, ALL_ROLES)]));
         assert!(ring.keys().is_empty() && ring.state().usable.is_empty());
         ring.state().errors.join("\n")
     };
@@ -189,7 +190,7 @@ fn what_is_wrong_names_its_key() {
         public_key_file: None,
         roles: vec![Role::Signature],
     });
-    let errors = KeyRing::read(&spec).state().errors.clone();
+    let errors = KeyRing::from_kitchen(&spec).state().errors.clone();
     assert_eq!(errors.len(), 3, "{errors:?}");
     assert!(errors[0].starts_with("trust.keys \"a\": the name is given twice"));
     assert!(errors[1].starts_with("trust.keys \"b\": roles is empty"));
@@ -200,7 +201,7 @@ fn what_is_wrong_names_its_key() {
 fn a_keyless_identity_is_reported_by_name() {
     let key = Key::p256();
     let mut spec = kitchen(&[("renderer", key.public_pem(), ALL_ROLES)]);
-    let before = KeyRing::read(&spec).state().fingerprint;
+    let before = KeyRing::from_kitchen(&spec).state().fingerprint;
     spec.trust.identities.push(TrustedIdentity {
         name: "ci".into(),
         issuer: "https://token.actions.githubusercontent.com".into(),
@@ -209,7 +210,7 @@ fn a_keyless_identity_is_reported_by_name() {
         roles: vec![Role::Signature],
         trusted_root: None,
     });
-    let state = KeyRing::read(&spec).state().clone();
+    let state = KeyRing::from_kitchen(&spec).state().clone();
     assert_eq!(state.identities, ["ci"]);
     assert_ne!(state.fingerprint, before);
 }

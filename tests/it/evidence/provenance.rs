@@ -42,7 +42,7 @@ fn case_36_two_orders_share_a_digest() {
         }
         let proof = proven(of(&shelf, &ring(&key), &artifact));
         assert_eq!(proof.finished_on.unwrap().to_string(), "2026-11-01T10:00:00Z");
-        assert!(proof.dependencies.contains(&Digest::of(b"base")));
+        assert!(proof.dependencies.contains(&Digest::hash_bytes(b"base")));
         let statement = proof.proof.statement.unwrap();
         assert_eq!(statement.predicate["buildDefinition"]["externalParameters"]["order"]["name"], "podinfo");
         assert_eq!(statement.time, proof.finished_on);
@@ -55,7 +55,7 @@ fn both_predicate_versions_in_both_layouts() {
         "builder": {"id": "b"}, "buildType": "t",
         "invocation": {"parameters": {"order": {"namespace": "shop", "name": "podinfo"}}},
         "metadata": {"buildFinishedOn": "2026-11-01T10:00:00Z"},
-        "materials": [{"uri": "x", "digest": {"sha256": Digest::of(b"base").hex()}}],
+        "materials": [{"uri": "x", "digest": {"sha256": Digest::hash_bytes(b"base").format_hex()}}],
     });
     let key = Key::p256();
     for (kind, predicate) in [(SLSA, slsa("shop", "podinfo")), ("https://slsa.dev/provenance/v0.2", v02)] {

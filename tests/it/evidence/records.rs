@@ -3,13 +3,13 @@
 use super::order;
 use crate::support::signing::{ALL_ROLES, Key, kitchen, usable};
 use expedite::attest::SCHEMAS;
-use expedite::attest::attach::{Attachment, Subject};
-use expedite::attest::key::Signer;
+use expedite::attest::attach::{Attachment, ReferrerSubject};
+use expedite::attest::key::RecordSigner;
 use expedite::attest::record::{
-    Approvals, DeployedCluster, Deployment, Gate, NamedPreparation, OptIn, Previous, PromotedCluster,
-    Promoter, Promotion, Record, RecordRef, SealedPreparation, Submission,
+    ApprovalsPredicate, DeployedCluster, Deployment, GateRecord, NamedPreparation, OptIn, Previous,
+    PromotedCluster, Promoter, PromotionPredicate, Record, RecordRef, SealedPreparation, Submission,
 };
-use expedite::attest::sign::{Signed, sign};
+use expedite::attest::sign::{SignedRecord, sign_record};
 use expedite::evidence::judge;
 use expedite::model::approval::{Approver, Ballot};
 use expedite::model::evidence::SealOf;
@@ -28,7 +28,7 @@ use std::path::Path;
 pub fn artifact() -> Artifact {
     Artifact {
         repository: OciRepository::parse("r.example/shop/podinfo").unwrap(),
-        digest: Digest::of(b"artifact"),
+        digest: Digest::hash_bytes(b"artifact"),
     }
 }
 
@@ -44,25 +44,25 @@ fn preparation() -> NamedPreparation {
 }
 
 pub fn promotion() -> Record {
-    let mut gate = Verdict::passed(GateName::Evidence, "verified");
+    let mut gate = Verdict::make_passed(GateName::Evidence, "verified");
     gate.parameters = json!({"z": 1, "a": {"c": [1, 2], "b": "x"}});
     gate.evidence = vec![EvidenceRef {
         kind: "signature".into(),
         name: ".sig tag".into(),
-        digest: Some(Digest::of(b"sig")),
+        digest: Some(Digest::hash_bytes(b"sig")),
         uri: "oci://r.example/shop/podinfo".into(),
         key: "renderer".into(),
     }];
-    Record::Promotion(Promotion {
+    Record::Promotion(PromotionPredicate {
         order: (&order()).into(),
         environment: EnvironmentName::parse("production").unwrap(),
         preparation: preparation(),
-        base_digest: Some(Digest::of(b"base")),
+        base_digest: Some(Digest::hash_bytes(b"base")),
         target_namespace: expedite::model::id::Namespace::parse("shop").ok(),
         mode: Mode::Manual,
         previous: Some(Previous {
             preparation: PreparationName::parse("podinfo-1").unwrap(),
-            digest: Digest::of(b"before"),
+            digest: Digest::hash_bytes(b"before"),
             first_healthy_time: Some(time("2026-11-30T01:00:00Z")),
             healthy_until: Some(time("2026-11-30T01:59:00Z")),
         }),
@@ -72,17 +72,17 @@ pub fn promotion() -> Record {
             commit: None,
             signed_by: "unsigned".into(),
         },
-        gates: vec![Gate::from(&gate)],
+        gates: vec![GateRecord::from(&gate)],
         clusters: vec![PromotedCluster {
             name: ClusterName::parse("eu-1").unwrap(),
             opt_in: OptIn::OptedIn,
             server: Some("https://eu-1.example".into()),
         }],
-        promoter: Promoter::this(),
+        promoter: Promoter::from_this_build(),
     })
 }
 
-pub fn deployment(promotion: &Signed) -> Record {
+pub fn deployment(promotion: &SignedRecord) -> Record {
     Record::Deployment(Deployment {
         order: (&order()).into(),
         environment: EnvironmentName::parse("production").unwrap(),
@@ -120,7 +120,7 @@ pub fn seal() -> Record {
         counted: true,
         reason: Vote::Counted,
     };
-    Record::Approvals(Approvals {
+    Record::Approvals(ApprovalsPredicate {
         order: order().name,
         preparation: SealedPreparation {
             namespace: order().namespace,
@@ -134,22 +134,22 @@ pub fn seal() -> Record {
     })
 }
 
-fn signer(key: &Key) -> Signer {
-    Signer::from_pem(&key.private_pem(), None).unwrap()
+fn signer(key: &Key) -> RecordSigner {
+    RecordSigner::from_pem(&key.private_pem(), None).unwrap()
 }
 
 #[test]
 fn case_75_the_same_record_is_the_same_bytes() {
     for scheme in [SigningScheme::ECDSA_P256_SHA256_ASN1, SigningScheme::ED25519] {
         let key = Key::of(scheme);
-        let first = sign(&promotion(), &artifact(), &signer(&key)).unwrap();
+        let first = sign_record(&promotion(), &artifact(), &signer(&key)).unwrap();
         let mut other = promotion();
         let Record::Promotion(body) = &mut other else { panic!() };
         body.gates[0].parameters = json!({"a": {"b": "x", "c": [1, 2]}, "z": 1});
-        assert_eq!(sign(&other, &artifact(), &signer(&key)).unwrap(), first, "order of members");
-        let subject = Subject { media_type: "m".into(), digest: artifact().digest, size: 7 };
-        let attached = Attachment::of(&first.bundle, &subject).unwrap();
-        assert_eq!(Attachment::of(&first.bundle, &subject).unwrap(), attached);
+        assert_eq!(sign_record(&other, &artifact(), &signer(&key)).unwrap(), first, "order of members");
+        let subject = ReferrerSubject { media_type: "m".into(), digest: artifact().digest, size: 7 };
+        let attached = Attachment::wrap_bundle(&first.bundle, &subject).unwrap();
+        assert_eq!(Attachment::wrap_bundle(&first.bundle, &subject).unwrap(), attached);
         let manifest: Value = serde_json::from_slice(&attached.manifest).unwrap();
         assert_eq!(manifest["artifactType"], "application/vnd.kokumi.promotion.v1+json");
         assert_eq!(manifest["annotations"]["org.opencontainers.image.created"], "2026-11-30T02:00:00Z");
@@ -165,22 +165,22 @@ fn case_75_the_same_record_is_the_same_bytes() {
 fn a_record_is_read_back_as_it_was_written() {
     let key = Key::p256();
     let ring = usable(&kitchen(&[("job", key.public_pem(), ALL_ROLES)]));
-    let promoted = sign(&promotion(), &artifact(), &signer(&key)).unwrap();
-    let proof = judge::record(&promoted.bundle, &artifact().digest, &ring).unwrap();
+    let promoted = sign_record(&promotion(), &artifact(), &signer(&key)).unwrap();
+    let proof = judge::judge_record(&promoted.bundle, &artifact().digest, &ring).unwrap();
     assert_eq!((proof.key.as_str(), proof.blob), ("job", promoted.digest));
     let statement = proof.statement.unwrap();
-    let body: Promotion = serde_json::from_value(statement.predicate.clone()).unwrap();
+    let body: PromotionPredicate = serde_json::from_value(statement.predicate.clone()).unwrap();
     assert_eq!(Record::Promotion(body), promotion());
     assert_eq!(statement.time, Some(time("2026-11-30T02:00:00Z")));
     assert_eq!(statement.predicate["order"], json!({"namespace": "shop", "name": "podinfo"}));
 
-    let deployed = sign(&deployment(&promoted), &artifact(), &signer(&key)).unwrap();
-    let proof = judge::record(&deployed.bundle, &artifact().digest, &ring).unwrap();
+    let deployed = sign_record(&deployment(&promoted), &artifact(), &signer(&key)).unwrap();
+    let proof = judge::judge_record(&deployed.bundle, &artifact().digest, &ring).unwrap();
     assert_eq!(proof.statement.unwrap().predicate["promotionRecord"]["digest"], promoted.digest.to_string());
 
-    let sealed = sign(&seal(), &artifact(), &signer(&key)).unwrap();
+    let sealed = sign_record(&seal(), &artifact(), &signer(&key)).unwrap();
     let of = SealOf { order: order(), preparation: preparation().name, uid: Some("u-1".into()) };
-    let proof = judge::seal(&sealed.bundle, &artifact().digest, &of, &ring).unwrap();
+    let proof = judge::judge_seal(&sealed.bundle, &artifact().digest, &of, &ring).unwrap();
     assert_eq!((proof.result.as_str(), proof.policy.required_approvals), ("Approved", 1));
     let vote = &proof.proof.statement.unwrap().predicate["submissions"][0];
     assert_eq!(
@@ -191,16 +191,16 @@ fn a_record_is_read_back_as_it_was_written() {
 
 #[test]
 fn a_record_for_another_artifact_is_not_wrapped() {
-    let signed = sign(&promotion(), &artifact(), &signer(&Key::p256())).unwrap();
-    let other = Subject { media_type: "m".into(), digest: Digest::of(b"other"), size: 1 };
-    let why = Attachment::of(&signed.bundle, &other).unwrap_err();
+    let signed = sign_record(&promotion(), &artifact(), &signer(&Key::p256())).unwrap();
+    let other = ReferrerSubject { media_type: "m".into(), digest: Digest::hash_bytes(b"other"), size: 1 };
+    let why = Attachment::wrap_bundle(&signed.bundle, &other).unwrap_err();
     assert!(why.cause.contains("not about this artifact"), "{why}");
 }
 
 #[test]
 fn the_bundle_is_what_cosign_takes() {
     let key = Key::p256();
-    let signed = sign(&promotion(), &artifact(), &signer(&key)).unwrap();
+    let signed = sign_record(&promotion(), &artifact(), &signer(&key)).unwrap();
     let bundle: Value = serde_json::from_slice(&signed.bundle).unwrap();
     let names: Vec<&String> = bundle.as_object().unwrap().keys().collect();
     assert_eq!(names, ["mediaType", "verificationMaterial", "dsseEnvelope"]);
@@ -249,14 +249,14 @@ fn fits(schema: &Value, root: &Value, value: &Value, at: &str) {
 
 #[test]
 fn the_published_schemas_describe_what_is_written() {
-    let signed = sign(&promotion(), &artifact(), &signer(&Key::p256())).unwrap();
+    let signed = sign_record(&promotion(), &artifact(), &signer(&Key::p256())).unwrap();
     let records = [seal(), promotion(), deployment(&signed)];
     assert_eq!(SCHEMAS.len(), records.len());
     for (record, (_, predicate_type, text)) in records.iter().zip(SCHEMAS) {
         assert_eq!(record.predicate_type(), *predicate_type);
         let schema: Value = serde_json::from_str(text).unwrap();
         assert_eq!(schema["$id"], *predicate_type);
-        let statement: Value = serde_json::from_slice(&record.statement(&artifact()).unwrap()).unwrap();
+        let statement: Value = serde_json::from_slice(&record.build_statement(&artifact()).unwrap()).unwrap();
         fits(&schema, &schema, &statement["predicate"], predicate_type);
     }
 }
@@ -267,10 +267,10 @@ fn key_files_that_are_read_and_those_that_are_not() {
     let pair =
         sigstore::crypto::signing_key::SigStoreKeyPair::from_pem(key.private_pem().as_bytes()).unwrap();
     let encrypted = pair.private_key_to_encrypted_pem(b"secret").unwrap().to_string();
-    let read = Signer::from_pem(&encrypted, Some("secret")).unwrap();
+    let read = RecordSigner::from_pem(&encrypted, Some("secret")).unwrap();
     assert_eq!(read.public_key().fingerprint(), key.hint());
     assert_eq!(format!("{read:?}"), format!("Signer(P-256 ***, {})", key.hint()));
-    let why = |pem: &str, password| Signer::from_pem(pem, password).unwrap_err().cause;
+    let why = |pem: &str, password| RecordSigner::from_pem(pem, password).unwrap_err().cause;
     assert!(why(&encrypted, Some("wrong")).contains("COSIGN_PASSWORD does not decrypt"));
     assert!(why(&encrypted, None).contains("COSIGN_PASSWORD is not set"));
     assert!(why("text", None).contains("no PEM"));
@@ -297,9 +297,9 @@ fn a_command_signs() {
     let key = Key::p256();
     std::fs::write(dir.join("public.pem"), key.public_pem()).unwrap();
     let record = promotion();
-    let message = expedite::evidence::envelope::pae(
+    let message = expedite::evidence::envelope::encode_pae(
         "application/vnd.in-toto+json",
-        &record.statement(&artifact()).unwrap(),
+        &record.build_statement(&artifact()).unwrap(),
     );
     std::fs::write(dir.join("der"), key.sign(&message)).unwrap();
     std::fs::write(dir.join("base64"), key.sign_base64(&message) + "\n").unwrap();
@@ -308,22 +308,22 @@ fn a_command_signs() {
     for answer in ["der", "base64"] {
         let body = format!("{public}\ncat > {0}/seen\ncat {0}/{answer}", dir.display());
         let command = format!("{} an-argument", script(dir, &format!("signer-{answer}"), &body));
-        let signer = Signer::from_command(&command).unwrap();
-        let signed = sign(&record, &artifact(), &signer).unwrap();
+        let signer = RecordSigner::from_command(&command).unwrap();
+        let signed = sign_record(&record, &artifact(), &signer).unwrap();
         assert_eq!(std::fs::read(dir.join("seen")).unwrap(), message);
         let ring = usable(&kitchen(&[("job", key.public_pem(), ALL_ROLES)]));
-        judge::record(&signed.bundle, &artifact().digest, &ring).unwrap();
+        judge::judge_record(&signed.bundle, &artifact().digest, &ring).unwrap();
     }
     let failing = |body: &str| {
         let command = format!("{} x", script(dir, "failing", &format!("{public}\n{body}")));
-        let signer = Signer::from_command(&command).unwrap();
-        sign(&record, &artifact(), &signer).unwrap_err().to_string()
+        let signer = RecordSigner::from_command(&command).unwrap();
+        sign_record(&record, &artifact(), &signer).unwrap_err().to_string()
     };
     assert!(failing(&format!("cat {}/wrong", dir.display())).contains("does not verify"));
     assert!(failing("echo '#'").contains("no signature by its public key"));
     assert!(failing("exit 3").contains("exit status: 3"));
     assert!(failing("exec head -c 100000 /dev/zero").contains("printed more than"));
-    let why = |command: &str| Signer::from_command(command).unwrap_err().to_string();
+    let why = |command: &str| RecordSigner::from_command(command).unwrap_err().to_string();
     assert!(why("").contains("it is empty"));
     assert!(why("/nowhere/at-all").contains("is not there"));
     assert!(why(&script(dir, "mute", "exit 0")).contains("no public key"));
@@ -334,9 +334,9 @@ fn a_command_signs() {
 #[test]
 fn the_trusted_name_of_a_record_is_its_role() {
     let key = Key::p256();
-    let signed = sign(&promotion(), &artifact(), &signer(&key)).unwrap();
+    let signed = sign_record(&promotion(), &artifact(), &signer(&key)).unwrap();
     let ring =
         usable(&kitchen(&[("renderer", key.public_pem(), &[expedite::model::kitchen::Role::Signature])]));
-    let why = judge::record(&signed.bundle, &artifact().digest, &ring).unwrap_err();
+    let why = judge::judge_record(&signed.bundle, &artifact().digest, &ring).unwrap_err();
     assert!(why.contains("not trusted for records"), "{why}");
 }

@@ -2,7 +2,7 @@
 
 use super::{invalid, missing, proven};
 use crate::support::harness::shop;
-use expedite::evidence::gather::{GatherOptions, gather_blocking, runtime};
+use expedite::evidence::gather::{GatherOptions, gather_blocking, make_runtime};
 use expedite::evidence::keys::KeyRing;
 use expedite::evidence::registry::{HostConfig, Registries, RegistriesConfig};
 use expedite::model::evidence::{Ask, Claim};
@@ -38,7 +38,7 @@ fn table() -> Vec<(OrderRef, Artifact, String)> {
 fn each_preparation_has_the_evidence_that_was_made_for_it() {
     let kitchen = fs::read_to_string(shop().join("objects/kitchen.yaml")).unwrap();
     let kitchen: Kitchen = serde_yaml::from_str(&kitchen).unwrap();
-    let ring = KeyRing::read(&kitchen.spec);
+    let ring = KeyRing::from_kitchen(&kitchen.spec);
     let layout = HostConfig { layout: Some(shop().join("registry")), ..HostConfig::default() };
     let hosts = [(HOST.to_owned(), layout)].into();
     let registries = Registries::new(RegistriesConfig { hosts, ..RegistriesConfig::default() }).unwrap();
@@ -50,7 +50,8 @@ fn each_preparation_has_the_evidence_that_was_made_for_it() {
             claims: [Claim::Artifact, Claim::Signature, Claim::Provenance(order.clone())].into(),
         })
         .collect();
-    let facts = gather_blocking(&runtime().unwrap(), &asks, &ring, &registries, &GatherOptions::default());
+    let facts =
+        gather_blocking(&make_runtime().unwrap(), &asks, &ring, &registries, &GatherOptions::default());
     for (order, artifact, evidence) in &table {
         let found = &facts.artifacts[artifact];
         proven(found.artifact.clone().unwrap());

@@ -38,8 +38,8 @@ fn case_02_a_bundle_for_another_digest_whose_subject_says_ours() {
 #[test]
 fn case_03_two_subjects_the_second_is_ours() {
     let (shelf, ours, key) = start();
-    let mut two = statement(&Digest::of(b"x"), SIGN, json!({}));
-    two["subject"].as_array_mut().unwrap().push(json!({"digest": {"sha256": ours.digest.hex()}}));
+    let mut two = statement(&Digest::hash_bytes(b"x"), SIGN, json!({}));
+    two["subject"].as_array_mut().unwrap().push(json!({"digest": {"sha256": ours.digest.format_hex()}}));
     let attached = shelf.bundle(&ours, &bundle(&key, &two));
     let proof = proven(signature(&shelf, &ring(&key), &ours));
     assert_eq!((proof.key.as_str(), proof.digest), ("renderer", attached));
@@ -63,7 +63,7 @@ fn case_06_one_good_layer_among_three() {
     let (shelf, ours, key) = start();
     let good = simple_payload(&ours.digest);
     let spaced = format!("{good} ");
-    let other = simple_payload(&Digest::of(b"x"));
+    let other = simple_payload(&Digest::hash_bytes(b"x"));
     let layers = [
         shelf.signed(&spaced, &key.sign_base64(b"something else")),
         shelf.signed(&other, &key.sign_base64(other.as_bytes())),
@@ -71,7 +71,7 @@ fn case_06_one_good_layer_among_three() {
     ];
     shelf.tagged(&ours, "sig", &layers);
     let proof = proven(signature(&shelf, &ring(&key), &ours));
-    assert_eq!(proof.digest, Digest::of(good.as_bytes()));
+    assert_eq!(proof.digest, Digest::hash_bytes(good.as_bytes()));
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn case_12_the_high_s_twin_never_counts_as_a_second_one() {
     );
     // One claim, one proof: nothing counts signatures.
     let proof = proven(signature(&shelf, &ring(&key), &ours));
-    assert_eq!(proof.digest, Digest::of(good.as_bytes()));
+    assert_eq!(proof.digest, Digest::hash_bytes(good.as_bytes()));
 }
 
 #[test]
@@ -248,7 +248,7 @@ fn b48_what_cannot_be_read_beside_what_is_good() {
     let good = bundle(&key, &statement(&ours.digest, SIGN, json!({})));
     let attached = shelf.bundle(&ours, &good);
     proven(signature(&shelf, &ring(&key), &ours));
-    let blob = shelf.blob_path(&Digest::of(good.to_string().as_bytes()));
+    let blob = shelf.blob_path(&Digest::hash_bytes(good.to_string().as_bytes()));
     let bytes = fs::read(&blob).unwrap();
     fs::write(&blob, "flipped").unwrap();
     let why = unread(signature(&shelf, &ring(&key), &ours));
@@ -264,7 +264,7 @@ fn case_63_a_blob_of_listed_evidence_that_is_gone() {
     let (shelf, ours, key) = start();
     let good = bundle(&key, &statement(&ours.digest, SIGN, json!({})));
     shelf.bundle(&ours, &good);
-    fs::remove_file(shelf.blob_path(&Digest::of(good.to_string().as_bytes()))).unwrap();
+    fs::remove_file(shelf.blob_path(&Digest::hash_bytes(good.to_string().as_bytes()))).unwrap();
     let why = unread(signature(&shelf, &ring(&key), &ours));
     assert!(why.why.contains("its blob is not there"), "{why:?}");
 }

@@ -4,7 +4,7 @@ use super::provenance::of as provenance;
 use super::{ask, invalid, missing, proven, signature, unread};
 use crate::support::shelf::{PREDICATE, Shelf};
 use crate::support::signing::*;
-use expedite::evidence::gather::{GatherOptions, gather_blocking, runtime};
+use expedite::evidence::gather::{GatherOptions, gather_blocking, make_runtime};
 use expedite::model::evidence::{Ask, Claim};
 use expedite::model::id::{Artifact, Digest};
 use serde_json::{Value, json};
@@ -142,7 +142,7 @@ fn case_30_a_predicate_that_is_no_object() {
 #[test]
 fn case_31_and_b43_a_subject_is_exact() {
     let (shelf, artifact, key) = start();
-    let hex = artifact.digest.hex();
+    let hex = artifact.digest.format_hex();
     let upper = hex.to_uppercase();
     let prefixed = format!("sha256:{hex}");
     let digests = [
@@ -159,7 +159,7 @@ fn case_31_and_b43_a_subject_is_exact() {
         invalid(provenance(&shelf, &ring(&key), &artifact), why);
         shelf.forget(&attached);
     }
-    let other = Digest::of(b"x").hex();
+    let other = Digest::hash_bytes(b"x").format_hex();
     let mut three = good(&artifact);
     three["subject"] = json!([
         {"digest": {"sha256": other}}, {"digest": {"sha1": "00", "sha256": hex}}, {"name": "no digest"},
@@ -250,7 +250,8 @@ fn a_newest_statement_that_is_too_large_is_unread_where_the_newest_decides() {
     let with = |caps: u64| {
         let asks = [Ask { artifact: artifact.clone(), claims: claims.iter().cloned().collect() }];
         let options = GatherOptions { evidence_cap: caps, scan_cap: caps, ..GatherOptions::default() };
-        let facts = gather_blocking(&runtime().unwrap(), &asks, &ring(&key), &shelf.registries(), &options);
+        let facts =
+            gather_blocking(&make_runtime().unwrap(), &asks, &ring(&key), &shelf.registries(), &options);
         facts.artifacts[&artifact].clone()
     };
     assert_eq!(proven(with(8_000).scans.unwrap()).len(), 1);

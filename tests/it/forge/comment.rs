@@ -2,7 +2,7 @@
 
 use super::{ALL, HEAD, Job, Pulls, job};
 use crate::support::pulls::{ANN, Fault, LINTER, US};
-use expedite::forge::{Forge, Outcome, marker};
+use expedite::forge::{CommentOutcome, Forge, format_marker};
 use std::sync::{Arc, Barrier};
 
 #[test]
@@ -12,11 +12,11 @@ fn one_comment_is_made_and_edited_in_place() {
         pulls.comment(ANN, "looks fine");
         let job = job(&pulls, forge);
         let made = job.post("first\n").unwrap();
-        assert_eq!((made.outcome, made.removed), (Outcome::Created, 0), "{forge:?}");
+        assert_eq!((made.outcome, made.removed), (CommentOutcome::Created, 0), "{forge:?}");
         assert_eq!(made.page.is_some(), forge != Forge::Gitlab);
         assert_eq!(pulls.ours().len(), 1);
         assert_eq!(pulls.ours()[0].body, format!("{}\nfirst\n", job.marker));
-        assert_eq!(job.post("second").unwrap().outcome, Outcome::Updated);
+        assert_eq!(job.post("second").unwrap().outcome, CommentOutcome::Updated);
         assert_eq!((pulls.ours().len(), pulls.comments().len()), (1, 2), "{forge:?}");
         assert!(pulls.ours()[0].body.ends_with("\nsecond"));
     }
@@ -32,7 +32,7 @@ fn what_it_says_already_costs_a_read() {
         let own = pulls.ours()[0].clone();
         pulls.rewrite(own.id, own.body.trim_end().replace('\n', "\r\n").as_str());
         pulls.forget();
-        assert_eq!(job.post("same\ntext\n").unwrap().outcome, Outcome::Unchanged, "{forge:?}");
+        assert_eq!(job.post("same\ntext\n").unwrap().outcome, CommentOutcome::Unchanged, "{forge:?}");
         assert!(pulls.asked().iter().all(|asked| asked.starts_with("GET ")), "{:?}", pulls.asked());
         assert_eq!(pulls.asked().len(), 2, "its comments, and whose the token is: {:?}", pulls.asked());
     }
@@ -47,7 +47,7 @@ fn b65_our_comment_is_found_behind_120_others() {
         }
         job(&pulls, forge).post("one").unwrap();
         pulls.comment(LINTER, "another bot's is the newest");
-        assert_eq!(job(&pulls, forge).post("two").unwrap().outcome, Outcome::Updated, "{forge:?}");
+        assert_eq!(job(&pulls, forge).post("two").unwrap().outcome, CommentOutcome::Updated, "{forge:?}");
         assert_eq!(pulls.ours().len(), 1);
         assert_eq!(pulls.comments().len(), 122, "{forge:?}");
     }
@@ -62,10 +62,10 @@ fn b65_a_person_who_quotes_or_copies_the_marker_keeps_what_they_wrote() {
         let quoted = format!("> {}\n> plan\n\nis this right?", job.marker);
         pulls.comment(ANN, &copied);
         pulls.comment(ANN, &quoted);
-        assert_eq!(job.post("plan").unwrap().outcome, Outcome::Created, "{forge:?}");
+        assert_eq!(job.post("plan").unwrap().outcome, CommentOutcome::Created, "{forge:?}");
         // Our own account, quoting itself.
         let own_quote = pulls.comment(US, &quoted);
-        assert_eq!(job.post("plan 2").unwrap().outcome, Outcome::Updated);
+        assert_eq!(job.post("plan 2").unwrap().outcome, CommentOutcome::Updated);
         let bodies: Vec<String> =
             pulls.comments().into_iter().filter(|c| c.author == ANN).map(|c| c.body).collect();
         assert_eq!(bodies, [copied, quoted.clone()], "{forge:?}");
@@ -73,10 +73,10 @@ fn b65_a_person_who_quotes_or_copies_the_marker_keeps_what_they_wrote() {
         // What a person did to ours is undone.
         let ours = pulls.ours()[0].id;
         pulls.rewrite(ours, &format!("{}\nnothing to see", job.marker));
-        assert_eq!(job.post("plan 2").unwrap().outcome, Outcome::Updated);
+        assert_eq!(job.post("plan 2").unwrap().outcome, CommentOutcome::Updated);
         // Without the marker it is ours no more.
         pulls.rewrite(ours, "hello");
-        assert_eq!(job.post("plan 2").unwrap().outcome, Outcome::Created);
+        assert_eq!(job.post("plan 2").unwrap().outcome, CommentOutcome::Created);
     }
 }
 
@@ -85,11 +85,11 @@ fn two_pipelines_have_a_comment_each() {
     for forge in ALL {
         let pulls = Pulls::start(forge);
         let one = job(&pulls, forge);
-        let two = Job { marker: marker("another"), ..job(&pulls, forge) };
+        let two = Job { marker: format_marker("another"), ..job(&pulls, forge) };
         one.post("one").unwrap();
         two.post("two").unwrap();
-        assert_eq!(one.post("one").unwrap().outcome, Outcome::Unchanged);
-        assert_eq!(two.post("two").unwrap().outcome, Outcome::Unchanged);
+        assert_eq!(one.post("one").unwrap().outcome, CommentOutcome::Unchanged);
+        assert_eq!(two.post("two").unwrap().outcome, CommentOutcome::Unchanged);
         assert_eq!(pulls.ours().len(), 2, "{forge:?}");
     }
 }
@@ -123,7 +123,7 @@ fn b65_the_run_of_an_older_commit_leaves_the_comment_to_the_newer() {
         pulls.push(newer);
         Job::of(&pulls, forge, newer).post("of the newer").unwrap();
         let posted = slow.post("of the older").unwrap();
-        assert_eq!(posted.outcome, Outcome::Superseded(newer.to_owned()), "{forge:?}");
+        assert_eq!(posted.outcome, CommentOutcome::Superseded(newer.to_owned()), "{forge:?}");
         assert_eq!(pulls.ours().len(), 1);
         assert!(pulls.ours()[0].body.ends_with("of the newer"), "{forge:?}");
         // With no comment yet, it makes none.
@@ -157,7 +157,7 @@ fn comments_too_many_from_an_earlier_race_go() {
         pulls.comment(US, &format!("{}\nolder", job.marker));
         pulls.comment(US, &format!("{}\noldest", job.marker));
         let posted = job.post("new").unwrap();
-        assert_eq!((posted.outcome, posted.removed), (Outcome::Updated, 2), "{forge:?}");
+        assert_eq!((posted.outcome, posted.removed), (CommentOutcome::Updated, 2), "{forge:?}");
         let ours = pulls.ours();
         assert_eq!((ours.len(), ours[0].id), (1, first));
         assert_eq!(pulls.comments().len(), 2);
@@ -172,7 +172,7 @@ fn a_workflows_own_token_may_not_ask_whose_it_is_and_still_finds_its_comment() {
         let job = Job::with(&pulls, Forge::Github, HEAD, &[("GITHUB_TOKEN", token.to_owned())]);
         pulls.comment(ANN, &format!("{}\na copy", job.marker));
         job.post("one").unwrap();
-        assert_eq!(job.post("two").unwrap().outcome, Outcome::Updated);
+        assert_eq!(job.post("two").unwrap().outcome, CommentOutcome::Updated);
         assert_eq!((pulls.ours().len(), pulls.comments().len()), (1, 2));
         assert_eq!(pulls.asked().iter().any(|asked| asked == "GET user"), !token.starts_with("ghs_"));
     }

@@ -4,8 +4,8 @@ use super::comment::creation;
 use super::{ALL, HEAD, Job, Pulls, job, limits};
 use crate::support::authority::Authority;
 use crate::support::pulls::{ANN, Fault, TOKEN, US};
-use expedite::error::{Failure, Kind};
-use expedite::forge::{self, Forge, Limits, Outcome, Unposted};
+use expedite::error::{Failure, FailureKind};
+use expedite::forge::{self, CommentOutcome, Forge, ForgeLimits, Unposted};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The list of comments.
@@ -24,7 +24,7 @@ fn failed(posted: Result<forge::Posted, Unposted>) -> Failure {
         Unposted::Denied(failure) => panic!("denied: {failure}"),
     };
     assert!(!format!("{failure:?}").contains(TOKEN), "{failure:?}");
-    assert_eq!(failure.kind, Kind::Repository);
+    assert_eq!(failure.kind, FailureKind::Repository);
     failure
 }
 
@@ -34,12 +34,16 @@ fn a_forge_that_fails_for_a_while_is_asked_again() {
         for status in [500, 502, 503, 504] {
             let pulls = Pulls::start(forge);
             pulls.fault(2, list(forge), Fault::status(status));
-            assert_eq!(job(&pulls, forge).post("x").unwrap().outcome, Outcome::Created, "{forge:?} {status}");
+            assert_eq!(
+                job(&pulls, forge).post("x").unwrap().outcome,
+                CommentOutcome::Created,
+                "{forge:?} {status}"
+            );
         }
         let pulls = Pulls::start(forge);
         pulls.fault(1, list(forge), Fault::Dropped);
         pulls.fault(1, list(forge), Fault::Cut);
-        assert_eq!(job(&pulls, forge).post("x").unwrap().outcome, Outcome::Created, "{forge:?}");
+        assert_eq!(job(&pulls, forge).post("x").unwrap().outcome, CommentOutcome::Created, "{forge:?}");
     }
 }
 
@@ -76,9 +80,9 @@ fn a_comment_that_was_made_unheard_is_not_made_twice() {
         // A run that was killed at that moment: the next one finds it.
         let pulls = Pulls::start(forge);
         pulls.fault(1, creation(forge), Fault::DoneUnheard);
-        let impatient = Limits { patience: Duration::ZERO, tries: 1, ..limits() };
+        let impatient = ForgeLimits { patience: Duration::ZERO, tries: 1, ..limits() };
         let killed = job(&pulls, forge);
-        let _ = forge::post(&killed.target, &killed.marker, "x", &killed.environment, &impatient);
+        let _ = forge::post_comment(&killed.target, &killed.marker, "x", &killed.environment, &impatient);
         job(&pulls, forge).post("x").unwrap();
         assert_eq!(pulls.ours().len(), 1, "{forge:?}: {:?}", pulls.asked());
     }
@@ -95,7 +99,7 @@ fn a_comment_that_goes_while_it_is_edited_is_made_anew() {
             Forge::Gitlab => "PUT /notes/",
         };
         pulls.fault(1, edit, Fault::status(404));
-        assert_eq!(job.post("new").unwrap().outcome, Outcome::Updated, "{forge:?}");
+        assert_eq!(job.post("new").unwrap().outcome, CommentOutcome::Updated, "{forge:?}");
     }
 }
 
@@ -125,7 +129,7 @@ fn githubs_other_ways_to_say_so_are_no_lack_of_rights() {
     for headers in [spent, vec![("Retry-After", "1".to_owned())]] {
         let pulls = Pulls::start(Forge::Github);
         pulls.fault(1, creation(Forge::Github), Fault::Status(403, headers, "{}".into()));
-        assert_eq!(job(&pulls, Forge::Github).post("x").unwrap().outcome, Outcome::Created);
+        assert_eq!(job(&pulls, Forge::Github).post("x").unwrap().outcome, CommentOutcome::Created);
     }
     let pulls = Pulls::start(Forge::Github);
     let words = r#"{"message": "You have exceeded a secondary rate limit. Please wait."}"#;
@@ -187,7 +191,7 @@ fn the_token_goes_to_no_other_host() {
             Forge::Gitlab => "/api/v4/projects/12/merge_requests/3/notes",
         };
         pulls.fault(1, list(forge), Fault::Status(301, vec![("Location", path.to_owned())], String::new()));
-        assert_eq!(job(&pulls, forge).post("x").unwrap().outcome, Outcome::Created, "{forge:?}");
+        assert_eq!(job(&pulls, forge).post("x").unwrap().outcome, CommentOutcome::Created, "{forge:?}");
     }
 }
 
@@ -258,7 +262,7 @@ fn a_private_authority_is_that_of_the_environment() {
         let file = [("SSL_CERT_FILE", authority.ca_file().to_str().unwrap().to_owned())];
         assert_eq!(
             Job::with(&pulls, forge, HEAD, &file).post("x").unwrap().outcome,
-            Outcome::Created,
+            CommentOutcome::Created,
             "{forge:?}"
         );
     }
@@ -269,7 +273,10 @@ fn a_proxy_is_that_of_the_environment() {
     let pulls = Pulls::start(Forge::Github);
     // Nobody is there but the proxy.
     let proxied = [("GITHUB_API_URL", "http://127.0.0.1:1".to_owned()), ("http_proxy", pulls.url())];
-    assert_eq!(Job::with(&pulls, Forge::Github, HEAD, &proxied).post("x").unwrap().outcome, Outcome::Created);
+    assert_eq!(
+        Job::with(&pulls, Forge::Github, HEAD, &proxied).post("x").unwrap().outcome,
+        CommentOutcome::Created
+    );
     let past_it = [&proxied[..], &[("no_proxy", "127.0.0.1".to_owned())]].concat();
     assert_eq!(failed(Job::with(&pulls, Forge::Github, HEAD, &past_it).post("x")).code, "unreachable");
 }

@@ -74,7 +74,10 @@ fn each_upstream_has_its_own_soak_and_the_last_one_decides_when() {
     }
     step(&mut sim);
     let plan = sim.run();
-    assert_eq!(gate(&plan, SHOP, GateName::Upstream).outcome, Outcome::Waiting(For::Instant(at("11:00"))));
+    assert_eq!(
+        gate(&plan, SHOP, GateName::Upstream).outcome,
+        GateOutcome::Waiting(For::Instant(at("11:00")))
+    );
     sim.now = at("10:00");
     step(&mut sim);
     let plan = sim.run();

@@ -24,12 +24,12 @@ fn an_attestation_is_waited_for_and_passes() {
     known.attestations.insert(kind.into(), Evidence::Missing(nothing));
     let plan = sim.run();
     let verdict = gate(&plan, SHOP, GateName::Checks);
-    assert_eq!(verdict.outcome, Outcome::Waiting(For::Evidence));
+    assert_eq!(verdict.outcome, GateOutcome::Waiting(For::Evidence));
     assert_eq!(verdict.message, format!("e2e (of the Order): no attestation ({kind})"));
     assert_eq!(sim.serving(SHOP).unwrap().status.target_preparation_name, None, "not the target yet");
     attested(&mut sim, "p1", kind, json!({"result": "FAILED"}));
     let plan = sim.run();
-    assert_eq!(gate(&plan, SHOP, GateName::Checks).outcome, Outcome::Failed);
+    assert_eq!(gate(&plan, SHOP, GateName::Checks).outcome, GateOutcome::Failed);
     attested(&mut sim, "p1", kind, json!({"result": "PASSED"}));
     sim.run();
     assert_eq!(sim.deployed(SHOP).as_deref(), Some("p1"));
@@ -48,14 +48,14 @@ fn an_environments_checks_come_first_and_the_same_name_does_not_replace() {
             proof: statement("scan", json!({})),
             scanner: "trivy".into(),
             finished_on: at("08:00"),
-            counts: Some(Counts { critical, ..Counts::default() }),
+            counts: Some(ScanCounts { critical, ..ScanCounts::default() }),
             fixable: None,
         }])
     };
     sim.extra.entry(digest("p1")).or_default().scans = Some(scan(1));
     let plan = sim.run();
     let verdict = gate(&plan, SHOP, GateName::Checks);
-    assert_eq!(verdict.outcome, Outcome::Failed);
+    assert_eq!(verdict.outcome, GateOutcome::Failed);
     assert!(
         verdict.message.starts_with("scan (of the Environment): 1 critical, at most 0 allowed"),
         "{}",
@@ -82,5 +82,5 @@ fn what_could_not_be_read_is_told_and_waits() {
     let plan = sim.run();
     let verdict = gate(&plan, SHOP, GateName::Checks);
     assert!(verdict.unread);
-    assert_eq!(verdict.outcome, Outcome::Waiting(For::Registry));
+    assert_eq!(verdict.outcome, GateOutcome::Waiting(For::Registry));
 }

@@ -70,8 +70,8 @@ fn a_pasted_seal_and_a_pasted_condition_approve_nothing() {
     paste(&mut sim, SHOP, |status| {
         let approval = status.approval.as_mut().unwrap();
         approval.sealed_time = Some(at("08:30"));
-        approval.attestation = Some(Digest::of(b"a seal"));
-        approval.record = Some(Digest::of(b"its bundle"));
+        approval.attestation = Some(Digest::hash_bytes(b"a seal"));
+        approval.record = Some(Digest::hash_bytes(b"its bundle"));
         status.target_since = Some(at("08:00"));
         status.conditions.retain(|c| c.kind != "Approved");
         status.conditions.push(condition("Approved", "Approved", 1));
@@ -79,7 +79,7 @@ fn a_pasted_seal_and_a_pasted_condition_approve_nothing() {
     for _ in 0..2 {
         let plan = sim.run();
         let verdict = gate(&plan, SHOP, GateName::Approvals);
-        assert_eq!(verdict.outcome, Outcome::Waiting(For::Registry), "{}", verdict.message);
+        assert_eq!(verdict.outcome, GateOutcome::Waiting(For::Registry), "{}", verdict.message);
         assert_eq!(row(&plan, SHOP).seal, None);
         assert_eq!(sim.deployed(SHOP), None);
     }
@@ -158,7 +158,7 @@ fn b55_a_check_that_another_digest_passed_is_not_this_ones() {
     sim.preparation(SHOP, "p2", 2);
     for _ in 0..2 {
         let plan = sim.run();
-        assert_eq!(gate(&plan, SHOP, GateName::Checks).outcome, Outcome::Waiting(For::Evidence));
+        assert_eq!(gate(&plan, SHOP, GateName::Checks).outcome, GateOutcome::Waiting(For::Evidence));
         assert_eq!(sim.deployed(SHOP).as_deref(), Some("p1"));
     }
 }
@@ -177,7 +177,7 @@ fn b53_a_clock_two_years_ahead_soaks_nothing_and_is_found_out() {
         proof: statement("scan", json!({})),
         scanner: "trivy".into(),
         finished_on: at("09:00"),
-        counts: Some(Counts::default()),
+        counts: Some(ScanCounts::default()),
         fixable: None,
     };
     sim.extra.entry(digest("p1")).or_default().scans = Some(Evidence::Proven(vec![scan]));

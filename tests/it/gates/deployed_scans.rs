@@ -7,7 +7,7 @@ fn scan(critical: u64, clock: &str) -> Option<Evidence<Vec<ScanProof>>> {
         proof: statement("scan", json!({"at": clock})),
         scanner: "trivy".into(),
         finished_on: at(clock),
-        counts: Some(Counts { critical, ..Counts::default() }),
+        counts: Some(ScanCounts { critical, ..ScanCounts::default() }),
         fixable: None,
     }]))
 }
@@ -69,7 +69,7 @@ fn b60_a_deployed_artifact_that_vanished_is_not_recoverable_and_stays() {
     sim.rescan = Some(Span::ZERO);
     let verified = |sim: &Sim| {
         let serving = sim.serving(SHOP).unwrap();
-        let condition = serving.status.condition("Verified").unwrap();
+        let condition = serving.status.find_condition("Verified").unwrap();
         (condition.reason.clone(), condition.message.clone())
     };
     let wanted = (

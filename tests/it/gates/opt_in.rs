@@ -62,7 +62,10 @@ fn with_every_cluster_held_it_waits_and_one_that_opens_is_enough() {
     foreign(&mut sim, "us-1", None);
     let plan = sim.run();
     let verdict = gate(&plan, SHOP, GateName::OptIn);
-    assert_eq!(verdict.outcome, Outcome::Waiting(For::Person(vec!["the owner of the Application".into()])));
+    assert_eq!(
+        verdict.outcome,
+        GateOutcome::Waiting(For::Person(vec!["the owner of the Application".into()]))
+    );
     assert!(verdict.message.contains("Cluster eu-1") && verdict.message.contains("Cluster us-1"));
     assert_eq!(sim.deployed(SHOP), None);
     let all = sim.world.applications.as_mut().unwrap();
@@ -88,8 +91,14 @@ fn what_was_not_observed_is_said_and_may_be_asked_for() {
     );
     let (cases, facts, mut context) = sim.judged();
     context.require_observation = true;
-    let plan =
-        expedite::policy::decide::plan(&cases, &facts, &sim.world, &sim.gitops, &context, &sim.options);
+    let plan = expedite::policy::decide::decide_plan(
+        &cases,
+        &facts,
+        &sim.world,
+        &sim.gitops,
+        &context,
+        &sim.options,
+    );
     let verdict = gate(&plan, SHOP, GateName::OptIn);
     assert!(!verdict.is_passed());
     assert!(verdict.message.contains("was not observed, and argocd.requireObservation asks for it"));

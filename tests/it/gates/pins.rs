@@ -38,7 +38,7 @@ fn us_2() -> ClusterStatus {
     ClusterStatus {
         name: ClusterName::parse("us-2").unwrap(),
         server: "https://us-2.example".into(),
-        application: expedite::model::naming::application_name(
+        application: expedite::model::naming::build_application_name(
             &order(SHOP),
             &ClusterName::parse("us-2").unwrap(),
         )
@@ -61,7 +61,7 @@ fn while_git_holds_what_it_says_nothing_is_read_and_nothing_has_to_be_proven() {
     let mut sim = signed();
     sim.signed.clear();
     let (cases, _, context) = sim.judged();
-    assert!(expedite::policy::gates::record_asks(&cases, &context).is_empty());
+    assert!(expedite::policy::gates::collect_record_asks(&cases, &context).is_empty());
     let before = applications(&sim);
     let plan = sim.run();
     assert_eq!((codes(&plan), &row(&plan, SHOP).decision), (vec![], &Decision::Keep));

@@ -38,7 +38,7 @@ fn history_alone_passes_nothing() {
         message.starts_with("staging/podinfo ran this change by its history, but that is not proven"),
         "{message}"
     );
-    assert_eq!(gate(&plan, SHOP, GateName::Upstream).outcome, Outcome::Waiting(For::Evidence));
+    assert_eq!(gate(&plan, SHOP, GateName::Upstream).outcome, GateOutcome::Waiting(For::Evidence));
 }
 
 /// Everything that someone with push rights and no key may try.
@@ -84,8 +84,8 @@ fn a_whole_pasted_entry_passes_nothing() {
     pasted.first_healthy_time = Some(at("01:01"));
     pasted.ended_time = Some(serving.status.history[0].promoted_time);
     pasted.ended_reason = Some(Ended::Superseded);
-    pasted.promotion_record = Some(Digest::of(b"a record of something else"));
-    pasted.deployment_record = Some(Digest::of(b"another"));
+    pasted.promotion_record = Some(Digest::hash_bytes(b"a record of something else"));
+    pasted.deployment_record = Some(Digest::hash_bytes(b"another"));
     serving.status.history.push(pasted);
     sim.put_serving(&order(STAGING), serving);
     sim.order(SHOP, "{environment: production, promotion: {mode: Manual, upstream: [{order: staging/podinfo, soak: 1h}]}}");
@@ -225,7 +225,7 @@ fn a_degraded_end_that_was_rewritten_as_superseded_passes_nothing_without_a_regi
         sim.promote(SHOP, "p1");
         let plan = sim.run();
         let verdict = gate(&plan, SHOP, GateName::Upstream);
-        assert_eq!(verdict.outcome, Outcome::Waiting(For::Evidence), "{}", verdict.message);
+        assert_eq!(verdict.outcome, GateOutcome::Waiting(For::Evidence), "{}", verdict.message);
         let why = if recovers {
             "was healthy since 2026-11-30T10:40:00Z"
         } else {
@@ -297,6 +297,6 @@ fn without_records_an_approval_policy_refuses_history() {
     sim.run();
     let plan = sim.run();
     let verdict = gate(&plan, SHOP, GateName::Upstream);
-    assert_eq!(verdict.outcome, Outcome::Failed);
+    assert_eq!(verdict.outcome, GateOutcome::Failed);
     assert!(verdict.message.contains("keeps no signed records"), "{}", verdict.message);
 }

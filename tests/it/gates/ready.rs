@@ -100,7 +100,7 @@ fn a_known_bad_base_is_found_in_the_provenance_too() {
         (sim.deployed(SHOP).is_some(), verdict)
     };
     let (deployed, verdict) = run("base", "");
-    assert_eq!((deployed, verdict.outcome), (false, Outcome::Failed));
+    assert_eq!((deployed, verdict.outcome), (false, GateOutcome::Failed));
     assert_eq!(
         verdict.message,
         format!(

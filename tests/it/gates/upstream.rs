@@ -13,7 +13,7 @@ fn a_soak_is_waited_for_to_the_minute_and_must_be_seen_to_end() {
     Argo::healthy_since(at("09:10")).look(&mut sim, &[]);
     let plan = sim.run();
     let waits = gate(&plan, SHOP, GateName::Upstream);
-    assert_eq!(waits.outcome, Outcome::Waiting(For::Instant(at("10:10"))));
+    assert_eq!(waits.outcome, GateOutcome::Waiting(For::Instant(at("10:10"))));
     assert_eq!(
         upstream_says(&plan),
         "staging/podinfo runs this change, healthy; its soak of 1h is over at 2026-11-30T10:10:00Z"
@@ -61,7 +61,7 @@ fn a_degraded_end_starts_the_soak_again() {
     let plan = sim.run();
     assert_eq!(
         gate(&plan, SHOP, GateName::Upstream).outcome,
-        Outcome::Waiting(For::Instant(at("11:20"))),
+        GateOutcome::Waiting(For::Instant(at("11:20"))),
         "its recovery soaks anew"
     );
     let history = sim.serving(STAGING).unwrap().status.history.clone();
@@ -267,7 +267,7 @@ fn an_unread_provenance_is_not_a_missing_one() {
     let plan = sim.run();
     let verdict = gate(&plan, SHOP, GateName::Upstream);
     assert!(verdict.unread);
-    assert_eq!(verdict.outcome, Outcome::Waiting(For::Registry));
+    assert_eq!(verdict.outcome, GateOutcome::Waiting(For::Registry));
 }
 
 /// B56: all of them, each with its own soak.
@@ -286,12 +286,15 @@ fn b56_all_stages_must_have_passed() {
     Argo::healthy_since(at("09:00")).look(&mut sim, &["us/podinfo"]);
     let plan = sim.run();
     let verdict = gate(&plan, SHOP, GateName::Upstream);
-    assert_eq!(verdict.outcome, Outcome::Waiting(For::Order(order("eu/podinfo"))));
+    assert_eq!(verdict.outcome, GateOutcome::Waiting(For::Order(order("eu/podinfo"))));
     assert!(verdict.message.contains("us/podinfo ran this change"), "{}", verdict.message);
     sim.now = at("09:30");
     Argo::healthy_since(at("09:30")).look(&mut sim, &["eu/podinfo"]);
     let plan = sim.run();
-    assert_eq!(gate(&plan, SHOP, GateName::Upstream).outcome, Outcome::Waiting(For::Instant(at("10:30"))));
+    assert_eq!(
+        gate(&plan, SHOP, GateName::Upstream).outcome,
+        GateOutcome::Waiting(For::Instant(at("10:30")))
+    );
     sim.now = at("10:30");
     Argo::healthy_since(at("09:30")).look(&mut sim, &["eu/podinfo"]);
     sim.run();
@@ -405,6 +408,10 @@ fn b53_health_from_the_future_does_not_soak() {
     sim.now = at("09:09");
     let plan = sim.run();
     let until = gate(&plan, SHOP, GateName::Upstream);
-    assert_eq!(until.outcome, Outcome::Waiting(For::Instant(at("09:15"))), "within five minutes it is told");
+    assert_eq!(
+        until.outcome,
+        GateOutcome::Waiting(For::Instant(at("09:15"))),
+        "within five minutes it is told"
+    );
     assert_eq!(sim.deployed(SHOP), None);
 }

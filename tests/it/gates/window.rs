@@ -12,7 +12,7 @@ fn inside_it_passes_and_outside_it_waits_for_the_next_opening() {
     sim.now = at("07:59");
     let plan = sim.run();
     let held = gate(&plan, SHOP, GateName::Window);
-    assert_eq!(held.outcome, Outcome::Waiting(For::Instant(at("08:00"))));
+    assert_eq!(held.outcome, GateOutcome::Waiting(For::Instant(at("08:00"))));
     assert_eq!(
         held.message,
         "outside the window Mon 09:00 to 10:30 Europe/Zurich; open from 2026-11-30T08:00:00Z"
@@ -55,7 +55,7 @@ fn over_both_switches_of_the_clock() {
         };
         for (from, to) in open {
             let (from, to) = (instant(from), instant(to));
-            let waits = Outcome::Waiting(For::Instant(from));
+            let waits = GateOutcome::Waiting(For::Instant(from));
             assert_eq!(says(a_second_before(from)), (false, waits), "{window}");
             assert!(says(from).0 && says(a_second_before(to)).0, "{window}: from {from} to {to}");
             assert!(!says(to).0, "{window}: at {to}");
@@ -139,7 +139,7 @@ fn a_run_promotes_no_more_than_it_may() {
     assert!(sim.deployed("shop/a").is_some() && sim.deployed("shop/b").is_some());
     assert_eq!(sim.deployed("shop/c"), None);
     let held = gate(&plan, "shop/c", GateName::Window);
-    assert_eq!(held.outcome, Outcome::Waiting(For::LaterRun));
+    assert_eq!(held.outcome, GateOutcome::Waiting(For::LaterRun));
     assert_eq!(held.message, "limits.maxPromotions allows 2 promotions a run; it is promoted by a later run");
     sim.run();
     assert!(sim.deployed("shop/c").is_some());
@@ -196,7 +196,7 @@ fn a_limit_of_none_says_that_no_later_run_helps() {
     sim.options.max_promotions = Some(0);
     let plan = sim.run();
     let held = gate(&plan, SHOP, GateName::Window);
-    assert_eq!(held.outcome, Outcome::Failed);
+    assert_eq!(held.outcome, GateOutcome::Failed);
     assert_eq!(held.message, "limits.maxPromotions is 0: no run promotes anything until it is raised");
     assert_eq!(sim.deployed(SHOP), None);
 }

@@ -3,9 +3,9 @@
 
 use super::{changes, git, identity, proposal};
 use crate::support::gitserver::{self, GitServer, Http};
-use expedite::commit::{self, Outcome};
+use expedite::commit::{self, WriteOutcome};
 use expedite::error::Failure;
-use expedite::git::{Environment, Options, Repository, Target};
+use expedite::git::{Environment, Repository, RepositoryOptions, RepositoryTarget};
 use std::path::{Path, PathBuf};
 
 const TOKEN: &str = "s3cret";
@@ -73,15 +73,15 @@ fn checkout(server: &GitServer, folder: &Path, version: u32, pull: bool) -> Path
     work
 }
 
-fn write(repository: &Repository, file: &str) -> Result<Outcome, Failure> {
-    let base = repository.snapshot("main")?;
-    commit::write(repository, &base, &changes([(file, Some("x\n"))]), proposal(file, &identity()))
+fn write(repository: &Repository, file: &str) -> Result<WriteOutcome, Failure> {
+    let base = repository.read_snapshot("main")?;
+    commit::write_changes(repository, &base, &changes([(file, Some("x\n"))]), proposal(file, &identity()))
 }
 
 #[test]
 fn b29_what_versions_4_to_6_leave_pushes() {
     let Some(server) = server() else { return };
-    let url = Target::Url(format!("http://127.0.0.1:{}/gitops.git", server.port));
+    let url = RepositoryTarget::Url(format!("http://127.0.0.1:{}/gitops.git", server.port));
     let path = server.root.join("gitops.git");
     let mut count = 50;
     for version in [4, 5, 6] {
@@ -89,10 +89,10 @@ fn b29_what_versions_4_to_6_leave_pushes() {
             let dir = crate::git::folder();
             let work = checkout(&server, dir.path(), version, pull);
             assert!(work.join(".git/shallow").exists(), "it is shallow");
-            let options = Options { working: Some(work.clone()), ..Options::default() };
-            let repository = Repository::open(&url, options).unwrap();
+            let options = RepositoryOptions { working: Some(work.clone()), ..RepositoryOptions::default() };
+            let repository = Repository::open_target(&url, options).unwrap();
             let done = write(&repository, &format!("{version}-{pull}"));
-            assert!(matches!(done, Ok(Outcome::Pushed(_))), "version {version}, pull {pull}: {done:?}");
+            assert!(matches!(done, Ok(WriteOutcome::Pushed(_))), "version {version}, pull {pull}: {done:?}");
             count += 1;
             assert_eq!(
                 git(&path, &["rev-list", "--count", "main"]),
@@ -116,14 +116,17 @@ fn b29_a_checkout_that_keeps_no_credentials_is_said() {
         &work,
         &["config", "--local", "--unset", &format!("http.http://127.0.0.1:{}/.extraheader", server.port)],
     );
-    let url = Target::Url(format!("http://127.0.0.1:{}/gitops.git", server.port));
+    let url = RepositoryTarget::Url(format!("http://127.0.0.1:{}/gitops.git", server.port));
     let open = |variables: &[(&str, &str)]| {
         let environment = Environment::new(variables.iter().copied());
-        Repository::open(&url, Options { working: Some(work.clone()), environment, ..Options::default() })
-            .unwrap()
+        Repository::open_target(
+            &url,
+            RepositoryOptions { working: Some(work.clone()), environment, ..RepositoryOptions::default() },
+        )
+        .unwrap()
     };
     let failed = write(&open(&[]), "a").unwrap_err();
     assert_eq!(failed.code, "unauthorized");
     assert!(failed.hints[0].contains("EXPEDITE_GIT_TOKEN"), "{failed:?}");
-    assert!(matches!(write(&open(&[("EXPEDITE_GIT_TOKEN", TOKEN)]), "a"), Ok(Outcome::Pushed(_))));
+    assert!(matches!(write(&open(&[("EXPEDITE_GIT_TOKEN", TOKEN)]), "a"), Ok(WriteOutcome::Pushed(_))));
 }

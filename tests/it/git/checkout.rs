@@ -1,7 +1,7 @@
 //! Checkouts: a person's, and those that CI systems leave.
 
 use super::{changes, fsck, git, identity, open, proposal};
-use expedite::commit::{self, Outcome};
+use expedite::commit::{self, WriteOutcome};
 use expedite::error::Failure;
 use expedite::files::Files;
 use std::path::Path;
@@ -16,14 +16,14 @@ fn checkout(folder: &Path) {
     git(folder, &["commit", "-qm", "first"]);
 }
 
-fn write(folder: &Path, of: &[(&str, Option<&str>)]) -> Result<Outcome, Failure> {
+fn write(folder: &Path, of: &[(&str, Option<&str>)]) -> Result<WriteOutcome, Failure> {
     let repository = open(folder);
-    let base = repository.snapshot("main").unwrap();
+    let base = repository.read_snapshot("main").unwrap();
     let changed = of.iter().map(|(p, b)| changes([(*p, *b)])).reduce(|mut a, b| {
         a.extend(b);
         a
     });
-    let done = commit::write(&repository, &base, &changed.unwrap(), proposal("ours", &identity()));
+    let done = commit::write_changes(&repository, &base, &changed.unwrap(), proposal("ours", &identity()));
     assert_eq!(repository.take_notes(), []);
     done
 }
@@ -42,12 +42,12 @@ fn a_clean_checkout_is_brought_along() {
             ("servings/shop/c.yaml", Some("c\n")),
         ],
     );
-    assert!(matches!(done, Ok(Outcome::Pushed(_))), "{done:?}");
+    assert!(matches!(done, Ok(WriteOutcome::Pushed(_))), "{done:?}");
     assert_eq!(git(work, &["status", "--porcelain"]), "?? untracked");
     assert_eq!(std::fs::read_to_string(work.join("applications/shop/b.yaml")).unwrap(), "b\n");
     assert!(!work.join("applications/a.yaml").exists());
     let again = write(work, &[("applications/shop/b.yaml", None), ("servings/shop/c.yaml", None)]);
-    assert!(matches!(again, Ok(Outcome::Pushed(_))), "{again:?}");
+    assert!(matches!(again, Ok(WriteOutcome::Pushed(_))), "{again:?}");
     assert_eq!(git(work, &["status", "--porcelain"]), "?? untracked");
     assert!(!work.join("applications").exists(), "empty folders go");
     assert_eq!(git(work, &["log", "--format=%s"]), "ours\nours\nfirst");
@@ -136,7 +136,7 @@ fn b20_only_our_paths_are_in_the_commit_and_in_the_checkout() {
 
     let done =
         write(&work, &[("applications/shop/b.yaml", Some("b\n")), ("docs/ours.yaml", Some("hidden\n"))]);
-    assert!(matches!(done, Ok(Outcome::Pushed(_))), "{done:?}");
+    assert!(matches!(done, Ok(WriteOutcome::Pushed(_))), "{done:?}");
     assert_eq!(
         git(&work, &["diff", "--name-status", "HEAD~", "HEAD"]),
         "A\tapplications/shop/b.yaml\nA\tdocs/ours.yaml"
@@ -162,7 +162,7 @@ fn line_ends_are_those_the_checkout_wants() {
     git(work, &["reset", "-q", "--hard"]);
     assert_eq!(std::fs::read(work.join("applications/a.yaml")).unwrap(), b"a\r\n");
     let done = write(work, &[("applications/a.yaml", Some("x\ny\n"))]);
-    assert!(matches!(done, Ok(Outcome::Pushed(_))), "{done:?}");
+    assert!(matches!(done, Ok(WriteOutcome::Pushed(_))), "{done:?}");
     assert_eq!(std::fs::read(work.join("applications/a.yaml")).unwrap(), b"x\r\ny\r\n");
     assert_eq!(git(work, &["cat-file", "-p", "HEAD:applications/a.yaml"]), "x\ny");
     assert_eq!(git(work, &["status", "--porcelain"]), "");
@@ -177,7 +177,7 @@ fn a_checkout_of_another_branch_or_of_none_is_not_touched() {
     git(work, &["checkout", "-q", "--detach"]);
     std::fs::write(work.join("applications/a.yaml"), "mine\n").unwrap();
     let done = write(work, &[("applications/a.yaml", Some("ours\n"))]);
-    assert!(matches!(done, Ok(Outcome::Pushed(_))), "{done:?}");
+    assert!(matches!(done, Ok(WriteOutcome::Pushed(_))), "{done:?}");
     assert_eq!(std::fs::read_to_string(work.join("applications/a.yaml")).unwrap(), "mine\n");
     assert_eq!(git(work, &["log", "--format=%s", "main"]), "ours\nfirst");
     assert_eq!(git(work, &["log", "--format=%s", "HEAD"]), "first");
@@ -197,7 +197,7 @@ fn a_branch_that_is_checked_out_elsewhere_is_refused() {
     assert!(refused.cause.contains("tree"), "{refused}");
     // B81: a work tree whose git directory lies elsewhere.
     let done = write(&tree, &[("x", Some("x"))]);
-    assert!(matches!(done, Ok(Outcome::Pushed(_))), "{done:?}");
+    assert!(matches!(done, Ok(WriteOutcome::Pushed(_))), "{done:?}");
     assert_eq!(git(&tree, &["status", "--porcelain"]), "");
     assert!(tree.join("x").exists());
 
@@ -226,18 +226,23 @@ fn a_checkout_follows_its_remote() {
 
     // Behind: the decision is made on what the remote has, and the person's commit comes along.
     let repository = open(&work);
-    let base = repository.snapshot("main").unwrap();
-    assert_eq!(base.read("README").unwrap().as_deref(), Some(&b"newer\n"[..]));
+    let base = repository.read_snapshot("main").unwrap();
+    assert_eq!(base.read_file("README").unwrap().as_deref(), Some(&b"newer\n"[..]));
     let done = write(&work, &[("applications/b.yaml", Some("b\n"))]);
-    assert!(matches!(done, Ok(Outcome::Pushed(_))), "{done:?}");
+    assert!(matches!(done, Ok(WriteOutcome::Pushed(_))), "{done:?}");
     assert_eq!(git(&origin, &["log", "--format=%s", "main"]), "ours\nperson\nfirst");
     assert_eq!(git(&work, &["log", "--format=%s"]), "ours\nperson\nfirst");
     assert_eq!(git(&work, &["status", "--porcelain", "--branch"]), "## main...origin/main");
     assert_eq!(std::fs::read_to_string(work.join("README")).unwrap(), "newer\n");
     assert_eq!(
-        commit::write(&repository, &base, &changes([("z", Some("z"))]), proposal("late", &identity()))
-            .unwrap(),
-        Outcome::Moved
+        commit::write_changes(
+            &repository,
+            &base,
+            &changes([("z", Some("z"))]),
+            proposal("late", &identity())
+        )
+        .unwrap(),
+        WriteOutcome::Moved
     );
     assert_eq!(git(&work, &["status", "--porcelain", "--branch"]), "## main...origin/main");
 
@@ -258,13 +263,13 @@ fn a_first_commit_that_was_not_pushed_is_said() {
     git(dir.path(), &["init", "-q", "--bare", "-b", "main", "origin.git"]);
     git(dir.path(), &["clone", "-q", "origin.git", "work"]);
     let work = dir.path().join("work");
-    assert!(open(&work).snapshot("main").is_ok(), "both are empty");
+    assert!(open(&work).read_snapshot("main").is_ok(), "both are empty");
     git(&work, &["commit", "-q", "--allow-empty", "-m", "first"]);
-    let failed = open(&work).snapshot("main").unwrap_err();
+    let failed = open(&work).read_snapshot("main").unwrap_err();
     assert_eq!(failed.code, "not-pushed");
     assert_eq!(failed.hints, ["push them first: git push -u origin HEAD:main"]);
     git(&work, &["push", "-q", "-u", "origin", "HEAD:main"]);
-    assert!(open(&work).snapshot("main").is_ok());
+    assert!(open(&work).read_snapshot("main").is_ok());
 }
 
 #[test]
@@ -282,7 +287,7 @@ fn what_a_killed_run_began_is_finished() {
     std::fs::write(work.join("n/b.yaml"), "b\n").unwrap();
     std::fs::write(work.join(".git/expedite-unfinished"), format!("{from} {to}\n")).unwrap();
     assert_ne!(git(work, &["status", "--porcelain"]), "");
-    assert_eq!(write(work, &[("applications/a.yaml", Some("ours\n"))]).unwrap(), Outcome::Unchanged);
+    assert_eq!(write(work, &[("applications/a.yaml", Some("ours\n"))]).unwrap(), WriteOutcome::Unchanged);
     assert_eq!(git(work, &["status", "--porcelain"]), "");
     assert!(!work.join(".git/expedite-unfinished").exists());
     fsck(work);
@@ -299,7 +304,7 @@ fn two_runs_in_one_checkout_do_not_meet() {
             std::thread::spawn(move || {
                 for turn in 0..3 {
                     let file = format!("applications/n{n}/{turn}.yaml");
-                    while write(&work, &[(&file, Some("x\n"))]).unwrap() == Outcome::Moved {}
+                    while write(&work, &[(&file, Some("x\n"))]).unwrap() == WriteOutcome::Moved {}
                 }
             })
         })

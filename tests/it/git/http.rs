@@ -2,10 +2,10 @@
 
 use super::{changes, fsck, git, identity, proposal};
 use crate::support::gitserver::{self, GitServer, Http};
-use expedite::commit::{self, Outcome};
+use expedite::commit::{self, WriteOutcome};
 use expedite::error::Failure;
 use expedite::files::Files;
-use expedite::git::{Environment, Options, Repository, Target, Timeouts};
+use expedite::git::{Environment, Repository, RepositoryOptions, RepositoryTarget, Timeouts};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -13,24 +13,27 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Options with these variables, `PATH` and nothing of the machine's.
-fn options(variables: &[(&str, &str)]) -> Options {
+fn options(variables: &[(&str, &str)]) -> RepositoryOptions {
     let path = std::env::var("PATH").unwrap();
     let fixed = [("PATH", path.as_str()), ("GIT_CONFIG_NOSYSTEM", "1"), ("GIT_CONFIG_GLOBAL", "/dev/null")];
-    Options { environment: Environment::new(fixed.iter().chain(variables).copied()), ..Options::default() }
+    RepositoryOptions {
+        environment: Environment::new(fixed.iter().chain(variables).copied()),
+        ..RepositoryOptions::default()
+    }
 }
 
-fn url(server: &GitServer, repository: &str) -> Target {
-    Target::Url(format!("http://127.0.0.1:{}/{repository}", server.port))
+fn url(server: &GitServer, repository: &str) -> RepositoryTarget {
+    RepositoryTarget::Url(format!("http://127.0.0.1:{}/{repository}", server.port))
 }
 
-fn open(target: &Target, variables: &[(&str, &str)]) -> Result<Repository, Failure> {
-    Repository::open(target, options(variables))
+fn open(target: &RepositoryTarget, variables: &[(&str, &str)]) -> Result<Repository, Failure> {
+    Repository::open_target(target, options(variables))
 }
 
 /// Reads the head, writes one file on top.
-fn write(repository: &Repository, file: &str) -> Result<Outcome, Failure> {
-    let base = repository.snapshot("main")?;
-    commit::write(repository, &base, &changes([(file, Some("x\n"))]), proposal(file, &identity()))
+fn write(repository: &Repository, file: &str) -> Result<WriteOutcome, Failure> {
+    let base = repository.read_snapshot("main")?;
+    commit::write_changes(repository, &base, &changes([(file, Some("x\n"))]), proposal(file, &identity()))
 }
 
 /// Makes `repository` hold `count` commits.
@@ -51,15 +54,15 @@ fn b23_the_first_commit_reaches_an_empty_server() {
     let Some(server) = gitserver::http(&Http::default()) else { return };
     let path = server.create("gitops.git");
     let repository = open(&url(&server, "gitops.git"), &[]).unwrap();
-    assert_eq!(repository.snapshot("main").unwrap().head, None);
-    assert!(matches!(write(&repository, "a/b.yaml"), Ok(Outcome::Pushed(_))));
-    assert!(matches!(write(&repository, "a/c.yaml"), Ok(Outcome::Pushed(_))));
-    assert_eq!(write(&repository, "a/c.yaml").unwrap(), Outcome::Unchanged);
+    assert_eq!(repository.read_snapshot("main").unwrap().head, None);
+    assert!(matches!(write(&repository, "a/b.yaml"), Ok(WriteOutcome::Pushed(_))));
+    assert!(matches!(write(&repository, "a/c.yaml"), Ok(WriteOutcome::Pushed(_))));
+    assert_eq!(write(&repository, "a/c.yaml").unwrap(), WriteOutcome::Unchanged);
     assert_eq!(git(&path, &["log", "--format=%s", "main"]), "a/c.yaml\na/b.yaml");
-    let refused = repository.snapshot("trunk").unwrap_err();
+    let refused = repository.read_snapshot("trunk").unwrap_err();
     assert_eq!(refused.code, "branch-absent");
     assert!(refused.cause.contains("main"), "{refused}");
-    assert_eq!(repository.default_branch().unwrap().as_deref(), Some("main"));
+    assert_eq!(repository.find_default_branch().unwrap().as_deref(), Some("main"));
     fsck(&path);
 }
 
@@ -75,12 +78,12 @@ fn b19_from_a_shallow_checkout_the_history_stays_whole() {
     let work = dir.path().join("work");
     assert!(work.join(".git/shallow").exists());
     // In the checkout, by URL, and in a checkout that somebody has overtaken.
-    let checkout = open(&Target::Path(work.clone()), &[]).unwrap();
-    assert!(matches!(write(&checkout, "one"), Ok(Outcome::Pushed(_))));
-    let apart = open(&Target::Url(address), &[]).unwrap();
-    assert!(matches!(write(&apart, "two"), Ok(Outcome::Pushed(_))));
-    let checkout = open(&Target::Path(work.clone()), &[]).unwrap();
-    assert!(matches!(write(&checkout, "three"), Ok(Outcome::Pushed(_))));
+    let checkout = open(&RepositoryTarget::Path(work.clone()), &[]).unwrap();
+    assert!(matches!(write(&checkout, "one"), Ok(WriteOutcome::Pushed(_))));
+    let apart = open(&RepositoryTarget::Url(address), &[]).unwrap();
+    assert!(matches!(write(&apart, "two"), Ok(WriteOutcome::Pushed(_))));
+    let checkout = open(&RepositoryTarget::Path(work.clone()), &[]).unwrap();
+    assert!(matches!(write(&checkout, "three"), Ok(WriteOutcome::Pushed(_))));
     assert_eq!(checkout.take_notes(), []);
     assert_eq!(git(&path, &["rev-list", "--count", "main"]), "53");
     git(&path, &["merge-base", "--is-ancestor", &tip, "main"]);
@@ -101,9 +104,12 @@ fn a_partial_clone_is_read_from_its_server() {
     let address = format!("http://127.0.0.1:{}/gitops.git", server.port);
     git(dir.path(), &["clone", "-q", "--filter=blob:none", "--no-checkout", &address, "work"]);
     let work = dir.path().join("work");
-    let checkout = open(&Target::Path(work.clone()), &[]).unwrap();
-    assert_eq!(checkout.snapshot("main").unwrap().read("README").unwrap().as_deref(), Some(&b"2\n"[..]));
-    assert!(matches!(write(&checkout, "one"), Ok(Outcome::Pushed(_))));
+    let checkout = open(&RepositoryTarget::Path(work.clone()), &[]).unwrap();
+    assert_eq!(
+        checkout.read_snapshot("main").unwrap().read_file("README").unwrap().as_deref(),
+        Some(&b"2\n"[..])
+    );
+    assert!(matches!(write(&checkout, "one"), Ok(WriteOutcome::Pushed(_))));
     let notes = checkout.take_notes();
     assert_eq!(notes.len(), 1);
     assert_eq!(notes[0].code, "checkout-left");
@@ -120,7 +126,7 @@ fn b15_a_refused_push_is_refused_with_the_servers_words() {
     for hook in ["pre-receive", "update"] {
         GitServer::hook(&path, hook, "echo 'author not allowed' >&2; exit 1");
         let repository = open(&url(&server, "gitops.git"), &[]).unwrap();
-        let Outcome::Refused(words) = write(&repository, "one").unwrap() else { panic!("not refused") };
+        let WriteOutcome::Refused(words) = write(&repository, "one").unwrap() else { panic!("not refused") };
         assert!(words.contains("author not allowed") && words.contains("declined"), "{words}");
         assert_eq!(git(&path, &["rev-parse", "main"]), tip);
         std::fs::remove_file(path.join("hooks").join(hook)).unwrap();
@@ -130,8 +136,8 @@ fn b15_a_refused_push_is_refused_with_the_servers_words() {
     let dir = crate::git::folder();
     git(dir.path(), &["clone", "-q", &format!("http://127.0.0.1:{}/gitops.git", server.port), "work"]);
     let work = dir.path().join("work");
-    let checkout = open(&Target::Path(work.clone()), &[]).unwrap();
-    assert!(matches!(write(&checkout, "one"), Ok(Outcome::Refused(_))));
+    let checkout = open(&RepositoryTarget::Path(work.clone()), &[]).unwrap();
+    assert!(matches!(write(&checkout, "one"), Ok(WriteOutcome::Refused(_))));
     assert_eq!(git(&work, &["status", "--porcelain", "--branch"]), "## main...origin/main");
     assert_eq!(git(&work, &["rev-parse", "HEAD"]), tip);
     assert!(!work.join(".git/expedite-unfinished").exists());
@@ -166,8 +172,8 @@ fn b16_a_moved_head_is_seen_whatever_the_server_says() {
         seed(&path, 2);
         overtaken(&path, then);
         let repository = open(&url(&server, &format!("{name}.git")), &[]).unwrap();
-        assert_eq!(write(&repository, "ours").unwrap(), Outcome::Moved, "{name}");
-        assert!(matches!(write(&repository, "ours"), Ok(Outcome::Pushed(_))), "{name}");
+        assert_eq!(write(&repository, "ours").unwrap(), WriteOutcome::Moved, "{name}");
+        assert!(matches!(write(&repository, "ours"), Ok(WriteOutcome::Pushed(_))), "{name}");
         assert_eq!(git(&path, &["log", "--format=%s", "main"]), "ours\nperson\nperson 1\nperson 0", "{name}");
         fsck(&path);
     }
@@ -175,7 +181,7 @@ fn b16_a_moved_head_is_seen_whatever_the_server_says() {
     seed(&path, 2);
     GitServer::hook(&path, "pre-receive", "echo 'non-fast-forward: fetch first'; exit 1");
     let repository = open(&url(&server, "e.git"), &[]).unwrap();
-    let Outcome::Refused(words) = write(&repository, "ours").unwrap() else { panic!("not refused") };
+    let WriteOutcome::Refused(words) = write(&repository, "ours").unwrap() else { panic!("not refused") };
     assert!(words.contains("fetch first"), "{words}");
 }
 
@@ -191,9 +197,14 @@ fn a_commit_that_is_overtaken_at_once_is_found_again() {
          git update-ref refs/heads/main $(git commit-tree -p main -m person 'main^{tree}')",
     );
     let repository = open(&url(&server, "gitops.git"), &[]).unwrap();
-    let base = repository.snapshot("main").unwrap();
-    let done = commit::write(&repository, &base, &changes([("a", Some("a"))]), proposal("ours", &identity()));
-    let Outcome::Pushed(ours) = done.unwrap() else { panic!("not pushed") };
+    let base = repository.read_snapshot("main").unwrap();
+    let done = commit::write_changes(
+        &repository,
+        &base,
+        &changes([("a", Some("a"))]),
+        proposal("ours", &identity()),
+    );
+    let WriteOutcome::Pushed(ours) = done.unwrap() else { panic!("not pushed") };
     assert_eq!(git(&path, &["rev-parse", "main~"]), ours.as_str());
     fsck(&path);
 }
@@ -204,13 +215,18 @@ fn commits_that_were_taken_back_do_not_return() {
     let path = server.create("gitops.git");
     seed(&path, 3);
     let repository = open(&url(&server, "gitops.git"), &[]).unwrap();
-    let base = repository.snapshot("main").unwrap();
+    let base = repository.read_snapshot("main").unwrap();
     git(&path, &["update-ref", "refs/heads/main", "main~"]);
     let tip = git(&path, &["rev-parse", "main"]);
-    let done = commit::write(&repository, &base, &changes([("a", Some("a"))]), proposal("ours", &identity()));
-    assert_eq!(done.unwrap(), Outcome::Moved);
+    let done = commit::write_changes(
+        &repository,
+        &base,
+        &changes([("a", Some("a"))]),
+        proposal("ours", &identity()),
+    );
+    assert_eq!(done.unwrap(), WriteOutcome::Moved);
     assert_eq!(git(&path, &["rev-parse", "main"]), tip);
-    assert!(matches!(write(&repository, "ours"), Ok(Outcome::Pushed(_))));
+    assert!(matches!(write(&repository, "ours"), Ok(WriteOutcome::Pushed(_))));
     assert_eq!(git(&path, &["log", "--format=%s", "main"]), "ours\nperson 1\nperson 0");
     fsck(&path);
 }
@@ -226,7 +242,7 @@ fn b26_eight_writers_over_http_lose_nothing() {
             std::thread::spawn(move || {
                 let repository = open(&target, &[]).unwrap();
                 let mut tries = 0;
-                while write(&repository, &format!("applications/{n}.yaml")).unwrap() == Outcome::Moved {
+                while write(&repository, &format!("applications/{n}.yaml")).unwrap() == WriteOutcome::Moved {
                     tries += 1;
                     assert!(tries < 50);
                     std::thread::sleep(Duration::from_millis(n * 7 + tries * 3));
@@ -249,9 +265,9 @@ fn b30_each_credential_is_tried_once() {
     };
     server.create("gitops.git");
     let port = server.port;
-    let wrong = Target::Url(format!("http://me:wrong@127.0.0.1:{port}/gitops.git"));
+    let wrong = RepositoryTarget::Url(format!("http://me:wrong@127.0.0.1:{port}/gitops.git"));
     let nobody = url(&server, "gitops.git");
-    type Case<'a> = (&'a Target, &'a [(&'a str, &'a str)], &'a str, usize);
+    type Case<'a> = (&'a RepositoryTarget, &'a [(&'a str, &'a str)], &'a str, usize);
     let table: [Case<'_>; 3] = [
         (&wrong, &[], "user and password of the URL", 1),
         (&nobody, &[("EXPEDITE_GIT_TOKEN", "wrong")], "EXPEDITE_GIT_TOKEN", 1),
@@ -267,10 +283,10 @@ fn b30_each_credential_is_tried_once() {
         assert!(!format!("{failed:?}").contains("wrong"), "{failed:?}");
         assert_eq!(server.log().len() - before, requests, "{:?}", server.log());
     }
-    let right = Target::Url(format!("http://me:s3cret@127.0.0.1:{port}/gitops.git"));
+    let right = RepositoryTarget::Url(format!("http://me:s3cret@127.0.0.1:{port}/gitops.git"));
     let repository = open(&right, &[]).unwrap();
     assert!(!repository.name().contains("s3cret") && !format!("{repository:?}").contains("s3cret"));
-    assert!(matches!(write(&repository, "a"), Ok(Outcome::Pushed(_))));
+    assert!(matches!(write(&repository, "a"), Ok(WriteOutcome::Pushed(_))));
 }
 
 #[test]
@@ -304,7 +320,7 @@ fn credential_helpers_are_asked_and_told() {
     assert!(failed.unwrap_err().to_string().contains("a credential helper"));
     assert_eq!((said.matches("== get").count(), said.matches("== erase").count()), (1, 1), "{said}");
     let (done, said) = with("s3cret", &path);
-    assert!(matches!(done, Ok(Outcome::Pushed(_))), "{done:?}");
+    assert!(matches!(done, Ok(WriteOutcome::Pushed(_))), "{done:?}");
     assert_eq!((said.matches("== get").count(), said.matches("== store").count()), (1, 1), "{said}");
     // Without the git program the helper is asked all the same.
     let bare = dir.path().join("bin");
@@ -314,7 +330,7 @@ fn credential_helpers_are_asked_and_told() {
         std::os::unix::fs::symlink(real, bare.join(name)).unwrap();
     }
     let (done, _) = with("s3cret", bare.to_str().unwrap());
-    assert_eq!(done.unwrap(), Outcome::Unchanged);
+    assert_eq!(done.unwrap(), WriteOutcome::Unchanged);
 }
 
 #[test]
@@ -339,22 +355,27 @@ fn b29_one_authorization_header_and_a_token_of_ours_wins() {
         |password: &str| git(&work, &["config", &key, &format!("AUTHORIZATION: {}", basic(password))]);
     // (a) the header is all there is: by the checkout, and by the URL from within it.
     leave("s3cret");
-    assert!(matches!(write(&open(&Target::Path(work.clone()), &[]).unwrap(), "a"), Ok(Outcome::Pushed(_))));
-    let within = Options { working: Some(work.clone()), ..options(&[]) };
-    let repository = Repository::open(&url(&server, "gitops.git"), within.clone()).unwrap();
-    assert!(matches!(write(&repository, "b"), Ok(Outcome::Pushed(_))));
+    assert!(matches!(
+        write(&open(&RepositoryTarget::Path(work.clone()), &[]).unwrap(), "a"),
+        Ok(WriteOutcome::Pushed(_))
+    ));
+    let within = RepositoryOptions { working: Some(work.clone()), ..options(&[]) };
+    let repository = Repository::open_target(&url(&server, "gitops.git"), within.clone()).unwrap();
+    assert!(matches!(write(&repository, "b"), Ok(WriteOutcome::Pushed(_))));
     // (b) the header is of somebody else: ours is sent, and only ours.
     leave("other");
     let before = server.log().len();
     let variables = [("EXPEDITE_GIT_TOKEN", "s3cret\n")];
-    let ours = Options { working: Some(work.clone()), ..options(&variables) };
-    let repository = Repository::open(&url(&server, "gitops.git"), ours).unwrap();
-    assert!(matches!(write(&repository, "c"), Ok(Outcome::Pushed(_))));
+    let ours = RepositoryOptions { working: Some(work.clone()), ..options(&variables) };
+    let repository = Repository::open_target(&url(&server, "gitops.git"), ours).unwrap();
+    assert!(matches!(write(&repository, "c"), Ok(WriteOutcome::Pushed(_))));
     for line in &server.log()[before..] {
         assert!(line.ends_with(&format!("\"B{}\"", &basic("s3cret")[1..])), "{line}");
     }
-    let refused =
-        Repository::open(&url(&server, "gitops.git"), within).unwrap().snapshot("main").unwrap_err();
+    let refused = Repository::open_target(&url(&server, "gitops.git"), within)
+        .unwrap()
+        .read_snapshot("main")
+        .unwrap_err();
     assert!(refused.cause.contains("extraheader"), "{refused}");
     assert!(!format!("{refused:?}").contains(&basic("other")[6..]));
     // (c) the header in a file that is included for this git directory only.
@@ -366,24 +387,24 @@ fn b29_one_authorization_header_and_a_token_of_ours_wins() {
     );
     let gitdir = work.join(".git").canonicalize().unwrap();
     git(&work, &["config", &format!("includeIf.gitdir:{}.path", gitdir.display()), file.to_str().unwrap()]);
-    assert!(open(&Target::Path(work.clone()), &[]).unwrap().snapshot("main").is_ok());
+    assert!(open(&RepositoryTarget::Path(work.clone()), &[]).unwrap().read_snapshot("main").is_ok());
 }
 
 #[test]
 fn a_private_ca_is_trusted_where_it_is_named() {
     let Some(server) = gitserver::http(&Http { tls: true, ..Http::default() }) else { return };
     server.create("gitops.git");
-    let target = Target::Url(format!("https://127.0.0.1:{}/gitops.git", server.port));
-    let failed = open(&target, &[]).unwrap().snapshot("main").unwrap_err();
+    let target = RepositoryTarget::Url(format!("https://127.0.0.1:{}/gitops.git", server.port));
+    let failed = open(&target, &[]).unwrap().read_snapshot("main").unwrap_err();
     assert!(failed.hints[0].contains("SSL_CERT_FILE"), "{failed:?}");
     let ca = server.etc.join("ca.pem");
     let ca = ca.to_str().unwrap();
     for name in ["SSL_CERT_FILE", "GIT_SSL_CAINFO"] {
-        assert!(open(&target, &[(name, ca)]).unwrap().snapshot("main").is_ok(), "{name}");
+        assert!(open(&target, &[(name, ca)]).unwrap().read_snapshot("main").is_ok(), "{name}");
     }
     let key = format!("http.https://127.0.0.1:{}.sslCAInfo", server.port);
     let set = [("GIT_CONFIG_COUNT", "1"), ("GIT_CONFIG_KEY_0", key.as_str()), ("GIT_CONFIG_VALUE_0", ca)];
-    assert!(matches!(write(&open(&target, &set).unwrap(), "a"), Ok(Outcome::Pushed(_))));
+    assert!(matches!(write(&open(&target, &set).unwrap(), "a"), Ok(WriteOutcome::Pushed(_))));
     assert_eq!(open(&target, &[("SSL_CERT_FILE", "/nowhere")]).unwrap_err().code, "http-setting");
 }
 
@@ -434,8 +455,8 @@ fn odd_answers_are_named_and_not_repeated() {
     ];
     for (answer, code, named) in table {
         let (address, heads) = canned(answer);
-        let target = Target::Url(format!("http://me:s3cret@{address}/x"));
-        let failed = open(&target, &[]).unwrap().snapshot("main").unwrap_err();
+        let target = RepositoryTarget::Url(format!("http://me:s3cret@{address}/x"));
+        let failed = open(&target, &[]).unwrap().read_snapshot("main").unwrap_err();
         assert_eq!(failed.code, code, "{failed}");
         assert!(failed.to_string().contains(named), "{failed}");
         assert!(!format!("{failed:?}").contains("s3cret"), "{failed:?}");
@@ -450,10 +471,11 @@ fn odd_answers_are_named_and_not_repeated() {
 fn a_silent_server_is_given_up() {
     let (address, _) = canned(None);
     let timeouts = Timeouts { connect: Duration::from_secs(1), silence: Duration::from_millis(300) };
-    let options = Options { timeouts, ..options(&[]) };
-    let repository = Repository::open(&Target::Url(format!("http://{address}/x")), options).unwrap();
+    let options = RepositoryOptions { timeouts, ..options(&[]) };
+    let repository =
+        Repository::open_target(&RepositoryTarget::Url(format!("http://{address}/x")), options).unwrap();
     let start = Instant::now();
-    let failed = repository.snapshot("main").unwrap_err();
+    let failed = repository.read_snapshot("main").unwrap_err();
     assert!(start.elapsed() < Duration::from_secs(5));
     assert_eq!(failed.code, "repository-unreachable");
     assert!(failed.cause.contains("no answer in time"), "{failed}");
@@ -465,11 +487,13 @@ fn an_answer_that_does_not_come_is_asked_for_again() {
     let path = server.create("gitops.git");
     seed(&path, 1);
     let timeouts = Timeouts { silence: Duration::from_secs(1), ..Timeouts::default() };
-    let impatient =
-        || Repository::open(&url(&server, "gitops.git"), Options { timeouts, ..options(&[]) }).unwrap();
+    let impatient = || {
+        Repository::open_target(&url(&server, "gitops.git"), RepositoryOptions { timeouts, ..options(&[]) })
+            .unwrap()
+    };
     // Taken, and then nothing is heard: the commit is there, and that is what counts.
     GitServer::hook(&path, "post-receive", "exec >/dev/null 2>&1; sleep 4");
-    assert!(matches!(write(&impatient(), "one"), Ok(Outcome::Pushed(_))));
+    assert!(matches!(write(&impatient(), "one"), Ok(WriteOutcome::Pushed(_))));
     std::fs::remove_file(path.join("hooks/post-receive")).unwrap();
     // Not taken within the time: nobody knows yet.
     GitServer::hook(&path, "pre-receive", "sleep 4");
@@ -480,9 +504,11 @@ fn an_answer_that_does_not_come_is_asked_for_again() {
 #[test]
 fn a_proxy_is_used_where_one_is_named() {
     let (proxy, heads) = canned(answer("403 Forbidden", ""));
-    let target = Target::Url("http://git.example.invalid/x".to_owned());
-    let failed =
-        open(&target, &[("http_proxy", &format!("http://{proxy}"))]).unwrap().snapshot("main").unwrap_err();
+    let target = RepositoryTarget::Url("http://git.example.invalid/x".to_owned());
+    let failed = open(&target, &[("http_proxy", &format!("http://{proxy}"))])
+        .unwrap()
+        .read_snapshot("main")
+        .unwrap_err();
     assert_eq!(failed.code, "http-status", "{failed}");
     assert!(heads.lock().unwrap()[0].starts_with("GET http://git.example.invalid/x/info/refs"));
 }
@@ -493,7 +519,7 @@ fn redirects_on_the_same_host_are_followed_once_for_all() {
     let Some(server) = gitserver::http(&Http { more, ..Http::default() }) else { return };
     server.create("gitops.git");
     let repository = open(&url(&server, "old/gitops.git"), &[]).unwrap();
-    assert!(matches!(write(&repository, "a"), Ok(Outcome::Pushed(_))));
+    assert!(matches!(write(&repository, "a"), Ok(WriteOutcome::Pushed(_))));
 }
 
 #[test]
@@ -504,9 +530,9 @@ fn a_proxy_that_wants_credentials_is_named() {
     ] {
         let (proxy, heads) =
             canned(answer("407 Proxy Authentication Required", "Proxy-Authenticate: Basic\r\n"));
-        let target = Target::Url(format!("{scheme}://git.example.invalid/x"));
+        let target = RepositoryTarget::Url(format!("{scheme}://git.example.invalid/x"));
         let url = format!("http://me:s3cret@{proxy}");
-        let failed = open(&target, &[(variable, &url)]).unwrap().snapshot("main").unwrap_err();
+        let failed = open(&target, &[(variable, &url)]).unwrap().read_snapshot("main").unwrap_err();
         let shown = format!("{failed} {:?}", failed.hints);
         assert!(shown.contains("proxy") && shown.contains(&proxy.to_string()), "{shown}");
         assert!(!format!("{failed:?}").contains("s3cret"), "{failed:?}");
@@ -523,11 +549,11 @@ fn b30_a_user_name_without_a_password() {
         return;
     };
     server.create("gitops.git");
-    let target = Target::Url(format!("http://me@127.0.0.1:{}/gitops.git", server.port));
+    let target = RepositoryTarget::Url(format!("http://me@127.0.0.1:{}/gitops.git", server.port));
     let before = server.log().len();
     let failed = write(&open(&target, &[]).unwrap(), "a").unwrap_err();
     assert_eq!(failed.code, "unauthorized");
     assert_eq!(server.log().len() - before, 1, "{:?}", server.log());
     let token = [("EXPEDITE_GIT_TOKEN", "s3cret")];
-    assert!(matches!(write(&open(&target, &token).unwrap(), "a"), Ok(Outcome::Pushed(_))));
+    assert!(matches!(write(&open(&target, &token).unwrap(), "a"), Ok(WriteOutcome::Pushed(_))));
 }

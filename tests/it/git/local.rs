@@ -1,7 +1,7 @@
 //! A bare repository on this machine.
 
 use super::{changes, fsck, git, identity, open, proposal};
-use expedite::commit::{self, Outcome};
+use expedite::commit::{self, WriteOutcome};
 use expedite::files::{EntryKind, Files};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,25 +11,31 @@ fn b23_the_first_commit_of_an_empty_repository_is_on_the_configured_branch() {
     let dir = crate::git::folder();
     git(dir.path(), &["init", "-q", "--bare", "-b", "main", "."]);
     let repository = open(dir.path());
-    let empty = repository.snapshot("main\n").unwrap();
+    let empty = repository.read_snapshot("main\n").unwrap();
     assert_eq!(empty.head, None);
-    assert_eq!(empty.walk("").0, []);
+    assert_eq!(empty.list_entries("").0, []);
     let me = identity();
     assert_eq!(
-        commit::write(&repository, &empty, &changes([("gone", None)]), proposal("none", &me)).unwrap(),
-        Outcome::Unchanged
+        commit::write_changes(&repository, &empty, &changes([("gone", None)]), proposal("none", &me))
+            .unwrap(),
+        WriteOutcome::Unchanged
     );
-    let wrote =
-        commit::write(&repository, &empty, &changes([("a/b.yaml", Some("b"))]), proposal("first", &me));
-    let Outcome::Pushed(first) = wrote.unwrap() else { panic!("not pushed") };
+    let wrote = commit::write_changes(
+        &repository,
+        &empty,
+        &changes([("a/b.yaml", Some("b"))]),
+        proposal("first", &me),
+    );
+    let WriteOutcome::Pushed(first) = wrote.unwrap() else { panic!("not pushed") };
     assert_eq!(git(dir.path(), &["rev-parse", "main"]), first.as_str());
     assert_eq!(
         git(dir.path(), &["log", "--format=%an <%ae> %cn %at %s", "main"]),
         "Expedite <expedite@localhost> Expedite 1790000000 first"
     );
     let late =
-        commit::write(&repository, &empty, &changes([("c", Some("c"))]), proposal("late", &me)).unwrap();
-    assert_eq!(late, Outcome::Moved, "a root commit replaces nothing");
+        commit::write_changes(&repository, &empty, &changes([("c", Some("c"))]), proposal("late", &me))
+            .unwrap();
+    assert_eq!(late, WriteOutcome::Moved, "a root commit replaces nothing");
     fsck(dir.path());
 }
 
@@ -39,12 +45,12 @@ fn b23_a_branch_that_is_not_there_is_refused_by_name() {
     git(dir.path(), &["init", "-q", "--bare", "-b", "trunk", "."]);
     let repository = open(dir.path());
     let me = identity();
-    let empty = repository.snapshot("trunk").unwrap();
-    commit::write(&repository, &empty, &changes([("a", Some("a"))]), proposal("first", &me)).unwrap();
-    let refused = repository.snapshot("main").unwrap_err();
+    let empty = repository.read_snapshot("trunk").unwrap();
+    commit::write_changes(&repository, &empty, &changes([("a", Some("a"))]), proposal("first", &me)).unwrap();
+    let refused = repository.read_snapshot("main").unwrap_err();
     assert_eq!(refused.code, "branch-absent");
     assert!(refused.cause.contains("\"main\"") && refused.cause.contains("trunk"), "{refused}");
-    assert_eq!(repository.snapshot("a..b").unwrap_err().code, "branch-name");
+    assert_eq!(repository.read_snapshot("a..b").unwrap_err().code, "branch-name");
     fsck(dir.path());
 }
 
@@ -55,13 +61,13 @@ fn equal_files_make_no_commit_and_deletions_are_exact() {
     let repository = open(dir.path());
     let me = identity();
     let write = |changed, message| {
-        let base = repository.snapshot("main").unwrap();
-        commit::write(&repository, &base, &changed, proposal(message, &me)).unwrap()
+        let base = repository.read_snapshot("main").unwrap();
+        commit::write_changes(&repository, &base, &changed, proposal(message, &me)).unwrap()
     };
     let both = changes([("a/1.yaml", Some("1")), ("a/2.yaml", Some("2"))]);
-    assert!(matches!(write(both.clone(), "one"), Outcome::Pushed(_)));
-    assert_eq!(write(both, "again"), Outcome::Unchanged);
-    assert!(matches!(write(changes([("a/1.yaml", None)]), "less"), Outcome::Pushed(_)));
+    assert!(matches!(write(both.clone(), "one"), WriteOutcome::Pushed(_)));
+    assert_eq!(write(both, "again"), WriteOutcome::Unchanged);
+    assert!(matches!(write(changes([("a/1.yaml", None)]), "less"), WriteOutcome::Pushed(_)));
     assert_eq!(git(dir.path(), &["ls-tree", "-r", "--name-only", "main"]), "a/2.yaml");
     assert_eq!(git(dir.path(), &["rev-list", "--count", "main"]), "2");
     fsck(dir.path());
@@ -83,8 +89,8 @@ fn links_submodules_and_hidden_folders_are_told_apart() {
         &["update-index", "--add", "--cacheinfo", "160000,0123456789abcdef0123456789abcdef01234567,a/sub"],
     );
     git(work, &["commit", "-qm", "mixed"]);
-    let snapshot = open(work).snapshot("main").unwrap();
-    let (entries, unreadable) = snapshot.walk("a");
+    let snapshot = open(work).read_snapshot("main").unwrap();
+    let (entries, unreadable) = snapshot.list_entries("a");
     assert_eq!(unreadable, []);
     let seen: Vec<_> = entries.iter().map(|e| (e.path.as_str(), e.kind)).collect();
     assert_eq!(
@@ -96,11 +102,11 @@ fn links_submodules_and_hidden_folders_are_told_apart() {
             ("a/sub", EntryKind::Submodule)
         ]
     );
-    assert_eq!(snapshot.read("a/f.yaml").unwrap().as_deref(), Some(&b"f"[..]));
-    assert_eq!(snapshot.read("a/link.yaml").unwrap(), None, "a link is not followed");
-    assert_eq!(snapshot.read("a/none").unwrap(), None);
-    assert_eq!(snapshot.walk("a/f.yaml").0.len(), 1);
-    assert_eq!(snapshot.walk("nowhere").0, []);
+    assert_eq!(snapshot.read_file("a/f.yaml").unwrap().as_deref(), Some(&b"f"[..]));
+    assert_eq!(snapshot.read_file("a/link.yaml").unwrap(), None, "a link is not followed");
+    assert_eq!(snapshot.read_file("a/none").unwrap(), None);
+    assert_eq!(snapshot.list_entries("a/f.yaml").0.len(), 1);
+    assert_eq!(snapshot.list_entries("nowhere").0, []);
     let id = git(work, &["rev-parse", "main:a/f.yaml"]);
     assert_eq!(entries[1].id.as_deref(), Some(id.as_str()));
 }
@@ -120,13 +126,15 @@ fn b26_eight_writers_lose_nothing() {
                 let me = identity();
                 for turn in 0..10 {
                     loop {
-                        let base = repository.snapshot("main").unwrap();
+                        let base = repository.read_snapshot("main").unwrap();
                         let file = format!("applications/n{n}/{turn}.yaml");
                         let changed = changes([(file.as_str(), Some("x"))]);
-                        match commit::write(&repository, &base, &changed, proposal(&file, &me)).unwrap() {
-                            Outcome::Pushed(_) => break,
-                            Outcome::Moved => moved.fetch_add(1, Ordering::Relaxed),
-                            Outcome::Unchanged | Outcome::Refused(_) => panic!("neither can be"),
+                        match commit::write_changes(&repository, &base, &changed, proposal(&file, &me))
+                            .unwrap()
+                        {
+                            WriteOutcome::Pushed(_) => break,
+                            WriteOutcome::Moved => moved.fetch_add(1, Ordering::Relaxed),
+                            WriteOutcome::Unchanged | WriteOutcome::Refused(_) => panic!("neither can be"),
                         };
                     }
                 }

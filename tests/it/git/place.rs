@@ -2,22 +2,22 @@
 
 use super::{changes, fsck, git, identity, proposal};
 use crate::support::gitserver::GitServer;
-use expedite::commit::{self, Outcome};
+use expedite::commit::{self, WriteOutcome};
 use expedite::error::Failure;
-use expedite::git::{Environment, Options, Repository, Target};
+use expedite::git::{Environment, Repository, RepositoryOptions, RepositoryTarget};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-fn options(variables: &[(&str, &str)]) -> Options {
+fn options(variables: &[(&str, &str)]) -> RepositoryOptions {
     let path = std::env::var("PATH").unwrap();
     let environment = Environment::new([("PATH", path.as_str())].iter().chain(variables).copied());
-    Options { environment, ..Options::default() }
+    RepositoryOptions { environment, ..RepositoryOptions::default() }
 }
 
-fn write(repository: &Repository, file: &str) -> Result<Outcome, Failure> {
-    let base = repository.snapshot("main")?;
-    commit::write(repository, &base, &changes([(file, Some("x\n"))]), proposal(file, &identity()))
+fn write(repository: &Repository, file: &str) -> Result<WriteOutcome, Failure> {
+    let base = repository.read_snapshot("main")?;
+    commit::write_changes(repository, &base, &changes([(file, Some("x\n"))]), proposal(file, &identity()))
 }
 
 /// Gives `folder` to user 1001; false where only root could.
@@ -53,15 +53,16 @@ fn b81_the_repository_that_is_named_is_opened_whoever_owns_it_and_no_other() {
     let homes: [&[(&str, &str)]; 3] = [&[], &[("HOME", "/nowhere")], &[("HOME", home.to_str().unwrap())]];
     for (n, variables) in homes.iter().enumerate() {
         for path in [&work, &bare, &guarded] {
-            let repository = Repository::open(&Target::Path(path.clone()), options(variables)).unwrap();
+            let repository =
+                Repository::open_target(&RepositoryTarget::Path(path.clone()), options(variables)).unwrap();
             let done = write(&repository, &format!("file{n}"));
-            assert!(matches!(done, Ok(Outcome::Pushed(_))), "{}: {done:?}", path.display());
+            assert!(matches!(done, Ok(WriteOutcome::Pushed(_))), "{}: {done:?}", path.display());
         }
         // At exactly that place, too, when it is the working directory.
-        assert!(Repository::open(&Target::Around(work.clone()), options(variables)).is_ok());
+        assert!(Repository::open_target(&RepositoryTarget::Around(work.clone()), options(variables)).is_ok());
         // Found by going up: not ours to trust.
-        let around = Target::Around(work.join("inside"));
-        let refused = Repository::open(&around, options(variables)).unwrap_err();
+        let around = RepositoryTarget::Around(work.join("inside"));
+        let refused = Repository::open_target(&around, options(variables)).unwrap_err();
         assert_eq!(refused.code, "repository-owner");
         assert!(refused.hints[0].contains("--repo"), "{refused:?}");
     }
@@ -72,7 +73,10 @@ fn b81_the_repository_that_is_named_is_opened_whoever_owns_it_and_no_other() {
             ("GIT_CONFIG_KEY_0", "safe.directory"),
             ("GIT_CONFIG_VALUE_0", trusted),
         ];
-        assert!(Repository::open(&Target::Around(root.join("inside")), options(&trust)).is_ok(), "{trusted}");
+        assert!(
+            Repository::open_target(&RepositoryTarget::Around(root.join("inside")), options(&trust)).is_ok(),
+            "{trusted}"
+        );
     }
     assert_eq!(home.read_dir().unwrap().count(), 0, "no file is written there");
 }
@@ -83,12 +87,14 @@ fn b82_without_any_identity_a_commit_is_made() {
     git(dir.path(), &["init", "-q", "--bare", "-b", "main", "."]);
     git(dir.path(), &["config", "user.name", ""]);
     let repository =
-        Repository::open(&Target::Path(dir.path().into()), options(&[("HOME", "/nowhere")])).unwrap();
+        Repository::open_target(&RepositoryTarget::Path(dir.path().into()), options(&[("HOME", "/nowhere")]))
+            .unwrap();
     let none = commit::identity::Given::default();
     let me = commit::Identity::resolve(&none, &Environment::default(), &none, &repository);
-    let base = repository.snapshot("main").unwrap();
-    let done = commit::write(&repository, &base, &changes([("a", Some("a"))]), proposal("a", &me)).unwrap();
-    assert!(matches!(done, Outcome::Pushed(_)));
+    let base = repository.read_snapshot("main").unwrap();
+    let done =
+        commit::write_changes(&repository, &base, &changes([("a", Some("a"))]), proposal("a", &me)).unwrap();
+    assert!(matches!(done, WriteOutcome::Pushed(_)));
     let shown = git(dir.path(), &["log", "-1", "--format=%an <%ae>, %cn <%ce>", "main"]);
     assert_eq!(shown, "Expedite <expedite@localhost>, Expedite <expedite@localhost>");
 }
@@ -105,22 +111,26 @@ fn hooks_of_a_bare_repository_here_are_heard() {
         "read old new ref; echo \"$ref\" >> heard; [ ! -e closed ] || { echo 'closed today'; exit 1; }",
     );
     GitServer::hook(&path, "post-receive", "echo done >> heard");
-    let repository = Repository::open(&Target::Path(path.clone()), options(&[])).unwrap();
-    assert!(matches!(write(&repository, "a"), Ok(Outcome::Pushed(_))));
-    assert!(matches!(write(&repository, "b"), Ok(Outcome::Pushed(_))));
-    let stale = repository.snapshot("main").unwrap();
-    assert!(matches!(write(&repository, "c"), Ok(Outcome::Pushed(_))));
-    let late = commit::write(&repository, &stale, &changes([("d", Some("d"))]), proposal("d", &identity()));
-    assert_eq!(late.unwrap(), Outcome::Moved);
+    let repository = Repository::open_target(&RepositoryTarget::Path(path.clone()), options(&[])).unwrap();
+    assert!(matches!(write(&repository, "a"), Ok(WriteOutcome::Pushed(_))));
+    assert!(matches!(write(&repository, "b"), Ok(WriteOutcome::Pushed(_))));
+    let stale = repository.read_snapshot("main").unwrap();
+    assert!(matches!(write(&repository, "c"), Ok(WriteOutcome::Pushed(_))));
+    let late =
+        commit::write_changes(&repository, &stale, &changes([("d", Some("d"))]), proposal("d", &identity()));
+    assert_eq!(late.unwrap(), WriteOutcome::Moved);
     std::fs::write(path.join("closed"), "").unwrap();
-    let Outcome::Refused(words) = write(&repository, "d").unwrap() else { panic!("not refused") };
+    let WriteOutcome::Refused(words) = write(&repository, "d").unwrap() else { panic!("not refused") };
     assert!(words.contains("closed today"), "{words}");
     let heard = std::fs::read_to_string(path.join("heard")).unwrap();
     assert_eq!(heard, "refs/heads/main\ndone\n".repeat(3) + "refs/heads/main\n");
     assert_eq!(git(&path, &["log", "--format=%s", "main"]), "c\nb\na");
     assert_eq!(git(&path, &["for-each-ref", "--format=%(refname)"]), "refs/heads/main");
     fsck(&path);
-    let without = Options { environment: Environment::new([("PATH", "/nowhere")]), ..Options::default() };
-    let repository = Repository::open(&Target::Path(path), without).unwrap();
+    let without = RepositoryOptions {
+        environment: Environment::new([("PATH", "/nowhere")]),
+        ..RepositoryOptions::default()
+    };
+    let repository = Repository::open_target(&RepositoryTarget::Path(path), without).unwrap();
     assert_eq!(write(&repository, "e").unwrap_err().code, "program-absent", "hooks are never passed by");
 }

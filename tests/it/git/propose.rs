@@ -2,19 +2,25 @@
 
 use super::{changes, fsck, git, identity, proposal};
 use crate::support::gitserver::{self, Http};
-use expedite::commit::{self, Outcome};
+use expedite::commit::{self, WriteOutcome};
 use expedite::error::Failure;
-use expedite::git::{Options, Repository, Target};
+use expedite::git::{Repository, RepositoryOptions, RepositoryTarget};
 use std::path::Path;
 
 const BRANCH: &str = "promote/shop";
 
-fn propose(target: &Target, content: &str) -> Result<Outcome, Failure> {
-    let repository = Repository::open(target, Options::default())?;
-    let base = repository.snapshot("main")?;
+fn propose(target: &RepositoryTarget, content: &str) -> Result<WriteOutcome, Failure> {
+    let repository = Repository::open_target(target, RepositoryOptions::default())?;
+    let base = repository.read_snapshot("main")?;
     let changed = changes([("applications/a.yaml", Some(content))]);
-    let text = commit::message("Promote", &[], &[("Digest".to_owned(), "sha256:00".to_owned())]);
-    commit::propose(&repository, &base, BRANCH, &|_| Ok(changed.clone()), proposal(&text, &identity()))
+    let text = commit::build_message("Promote", &[], &[("Digest".to_owned(), "sha256:00".to_owned())]);
+    commit::propose_changes(
+        &repository,
+        &base,
+        BRANCH,
+        &|_| Ok(changed.clone()),
+        proposal(&text, &identity()),
+    )
 }
 
 /// A person's commits, pushed to `branch` of `bare`.
@@ -33,13 +39,14 @@ fn person(bare: &Path, branch: &str, files: &[(&str, &str)]) {
     git(&work, &["push", "-q", "origin", &format!("HEAD:refs/heads/{branch}")]);
 }
 
-fn b18(bare: &Path, target: &Target) {
-    let start = Repository::open(target, Options::default()).unwrap();
-    let base = start.snapshot("main").unwrap();
-    commit::write(&start, &base, &changes([("README", Some("x"))]), proposal("first", &identity())).unwrap();
+fn b18(bare: &Path, target: &RepositoryTarget) {
+    let start = Repository::open_target(target, RepositoryOptions::default()).unwrap();
+    let base = start.read_snapshot("main").unwrap();
+    commit::write_changes(&start, &base, &changes([("README", Some("x"))]), proposal("first", &identity()))
+        .unwrap();
     // Run 1 opens the branch; again, nothing.
-    assert!(matches!(propose(target, "one"), Ok(Outcome::Pushed(_))));
-    assert_eq!(propose(target, "one").unwrap(), Outcome::Unchanged);
+    assert!(matches!(propose(target, "one"), Ok(WriteOutcome::Pushed(_))));
+    assert_eq!(propose(target, "one").unwrap(), WriteOutcome::Unchanged);
     assert_eq!(git(bare, &["rev-list", "--count", &format!("main..{BRANCH}")]), "1");
     // The base goes on, by a change of the same file too; run 2 rebuilds on its tip.
     person(
@@ -54,7 +61,7 @@ fn b18(bare: &Path, target: &Target) {
         ],
     );
     let tip = git(bare, &["rev-parse", "main"]);
-    assert!(matches!(propose(target, "two"), Ok(Outcome::Pushed(_))));
+    assert!(matches!(propose(target, "two"), Ok(WriteOutcome::Pushed(_))));
     assert_eq!(git(bare, &["rev-parse", &format!("{BRANCH}^")]), tip);
     assert_eq!(git(bare, &["diff", "--name-only", "main", BRANCH]), "applications/a.yaml");
     assert_eq!(
@@ -71,8 +78,8 @@ fn b18(bare: &Path, target: &Target) {
     );
     // Merged and left there; run 3 starts anew.
     git(bare, &["update-ref", "refs/heads/main", BRANCH]);
-    assert_eq!(propose(target, "two").unwrap(), Outcome::Unchanged);
-    assert!(matches!(propose(target, "three"), Ok(Outcome::Pushed(_))));
+    assert_eq!(propose(target, "two").unwrap(), WriteOutcome::Unchanged);
+    assert!(matches!(propose(target, "three"), Ok(WriteOutcome::Pushed(_))));
     assert_eq!(git(bare, &["rev-list", "--count", &format!("main..{BRANCH}")]), "1");
     // A person's commit on it; run 4 holds.
     person(bare, BRANCH, &[("note", "mine")]);
@@ -84,13 +91,13 @@ fn b18(bare: &Path, target: &Target) {
     // That, too, is merged: the branch is free again.
     git(bare, &["update-ref", "refs/heads/main", BRANCH]);
     person(bare, "main", &[("b", "4")]);
-    assert!(matches!(propose(target, "four"), Ok(Outcome::Pushed(_))));
+    assert!(matches!(propose(target, "four"), Ok(WriteOutcome::Pushed(_))));
     assert_eq!(git(bare, &["rev-list", "--count", &format!("main..{BRANCH}")]), "1");
     // Never the base itself.
-    let repository = Repository::open(target, Options::default()).unwrap();
-    let base = repository.snapshot("main").unwrap();
+    let repository = Repository::open_target(target, RepositoryOptions::default()).unwrap();
+    let base = repository.read_snapshot("main").unwrap();
     let changed = |_| Ok(changes([("x", Some("x"))]));
-    let same = commit::propose(&repository, &base, "main", &changed, proposal("x", &identity()));
+    let same = commit::propose_changes(&repository, &base, "main", &changed, proposal("x", &identity()));
     assert_eq!(same.unwrap_err().code, "branch-name");
     fsck(bare);
 }
@@ -99,12 +106,12 @@ fn b18(bare: &Path, target: &Target) {
 fn b18_here() {
     let dir = crate::git::folder();
     git(dir.path(), &["init", "-q", "--bare", "-b", "main", "."]);
-    b18(dir.path(), &Target::Path(dir.path().to_path_buf()));
+    b18(dir.path(), &RepositoryTarget::Path(dir.path().to_path_buf()));
 }
 
 #[test]
 fn b18_over_http() {
     let Some(server) = gitserver::http(&Http::default()) else { return };
     let path = server.create("gitops.git");
-    b18(&path, &Target::Url(format!("http://127.0.0.1:{}/gitops.git", server.port)));
+    b18(&path, &RepositoryTarget::Url(format!("http://127.0.0.1:{}/gitops.git", server.port)));
 }

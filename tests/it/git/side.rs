@@ -2,15 +2,15 @@
 
 use super::{changes, fsck, git, identity, open, proposal};
 use crate::support::gitserver::{self, GitServer, Http};
-use expedite::commit::side::{self, Kept};
-use expedite::commit::{self, Outcome};
-use expedite::git::{ATTACHED, Options, Repository, Target};
+use expedite::commit::side::{self, SideOutcome};
+use expedite::commit::{self, WriteOutcome};
+use expedite::git::{ATTACHED, Repository, RepositoryOptions, RepositoryTarget};
 use expedite::model::time::Time;
 use std::collections::BTreeSet;
 
-fn add(repository: &Repository, path: &str) -> Kept {
+fn add(repository: &Repository, path: &str) -> SideOutcome {
     let changes = changes([(path, Some(path))]);
-    side::update(repository, ATTACHED, &identity(), Time::from_unix(1_790_000_000), &changes).unwrap()
+    side::update_side(repository, ATTACHED, &identity(), Time::from_unix(1_790_000_000), &changes).unwrap()
 }
 
 fn set(lines: &[&str]) -> BTreeSet<String> {
@@ -22,16 +22,22 @@ fn files_are_remembered_beside_the_branches() {
     let dir = crate::git::folder();
     git(dir.path(), &["init", "-q", "--bare", "-b", "main", "."]);
     let repository = open(dir.path());
-    assert_eq!(side::read(&repository, ATTACHED).unwrap(), set(&[]));
-    assert_eq!(add(&repository, "a"), Kept::Updated);
-    assert_eq!(add(&repository, "b"), Kept::Updated);
-    assert_eq!(add(&repository, "a"), Kept::Unchanged);
-    assert_eq!(side::read(&open(dir.path()), ATTACHED).unwrap(), set(&["a", "b"]));
+    assert_eq!(side::read_paths(&repository, ATTACHED).unwrap(), set(&[]));
+    assert_eq!(add(&repository, "a"), SideOutcome::Updated);
+    assert_eq!(add(&repository, "b"), SideOutcome::Updated);
+    assert_eq!(add(&repository, "a"), SideOutcome::Unchanged);
+    assert_eq!(side::read_paths(&open(dir.path()), ATTACHED).unwrap(), set(&["a", "b"]));
     let gone = changes([("a", None), ("never/there", None)]);
     let at = Time::from_unix(1_790_000_000);
-    assert_eq!(side::update(&repository, ATTACHED, &identity(), at, &gone).unwrap(), Kept::Updated);
-    assert_eq!(side::update(&repository, ATTACHED, &identity(), at, &gone).unwrap(), Kept::Unchanged);
-    assert_eq!(side::read(&open(dir.path()), ATTACHED).unwrap(), set(&["b"]));
+    assert_eq!(
+        side::update_side(&repository, ATTACHED, &identity(), at, &gone).unwrap(),
+        SideOutcome::Updated
+    );
+    assert_eq!(
+        side::update_side(&repository, ATTACHED, &identity(), at, &gone).unwrap(),
+        SideOutcome::Unchanged
+    );
+    assert_eq!(side::read_paths(&open(dir.path()), ATTACHED).unwrap(), set(&["b"]));
     assert_eq!(git(dir.path(), &["for-each-ref", "--format=%(refname)"]), ATTACHED);
     fsck(dir.path());
 }
@@ -40,26 +46,27 @@ fn files_are_remembered_beside_the_branches() {
 fn eight_runs_over_http_remember_all_of_it() {
     let Some(server) = gitserver::http(&Http::default()) else { return };
     let path = server.create("gitops.git");
-    let target = Target::Url(format!("http://127.0.0.1:{}/gitops.git", server.port));
+    let target = RepositoryTarget::Url(format!("http://127.0.0.1:{}/gitops.git", server.port));
     let runs: Vec<_> = (0..8)
         .map(|n| {
             let target = target.clone();
             std::thread::spawn(move || {
-                let repository = Repository::open(&target, Options::default()).unwrap();
+                let repository = Repository::open_target(&target, RepositoryOptions::default()).unwrap();
                 add(&repository, &format!("folder {}/file {n}", n % 3))
             })
         })
         .collect();
     for run in runs {
-        assert_eq!(run.join().unwrap(), Kept::Updated);
+        assert_eq!(run.join().unwrap(), SideOutcome::Updated);
     }
-    let repository = Repository::open(&target, Options::default()).unwrap();
-    let base = repository.snapshot("main").unwrap();
-    assert_eq!(side::read(&repository, ATTACHED).unwrap().len(), 8);
+    let repository = Repository::open_target(&target, RepositoryOptions::default()).unwrap();
+    let base = repository.read_snapshot("main").unwrap();
+    assert_eq!(side::read_paths(&repository, ATTACHED).unwrap().len(), 8);
     // It is read along with the branch, and a write to the branch does not touch it.
     let done =
-        commit::write(&repository, &base, &changes([("a", Some("a"))]), proposal("a", &identity())).unwrap();
-    assert!(matches!(done, Outcome::Pushed(_)));
+        commit::write_changes(&repository, &base, &changes([("a", Some("a"))]), proposal("a", &identity()))
+            .unwrap();
+    assert!(matches!(done, WriteOutcome::Pushed(_)));
     assert_eq!(git(&path, &["for-each-ref"]).lines().count(), 2);
     fsck(&path);
 }
@@ -70,11 +77,11 @@ fn what_a_branch_has_and_the_reference_lacks_is_told_apart_by_its_bytes() {
     git(dir.path(), &["init", "-q", "--bare", "-b", "main", "."]);
     let repository = open(dir.path());
     let lacking = || {
-        let base = repository.snapshot("main").unwrap();
-        side::lacking(&repository, ATTACHED, &base, "records").unwrap()
+        let base = repository.read_snapshot("main").unwrap();
+        side::find_lacking(&repository, ATTACHED, &base, "records").unwrap()
     };
     assert_eq!(lacking(), Vec::<String>::new(), "an empty repository lacks nothing");
-    let base = repository.snapshot("main").unwrap();
+    let base = repository.read_snapshot("main").unwrap();
     let files = [
         ("records/a/1", Some("1")),
         ("records/a/2", Some("2")),
@@ -82,7 +89,7 @@ fn what_a_branch_has_and_the_reference_lacks_is_told_apart_by_its_bytes() {
         ("records.txt", Some("x")),
         ("servings/a", Some("x")),
     ];
-    commit::write(&repository, &base, &changes(files), proposal("a", &identity())).unwrap();
+    commit::write_changes(&repository, &base, &changes(files), proposal("a", &identity())).unwrap();
     assert_eq!(lacking(), ["records/a/1", "records/a/2", "records/b/1"]);
     let kept = changes([
         ("records/a/1", Some("1")),
@@ -91,7 +98,7 @@ fn what_a_branch_has_and_the_reference_lacks_is_told_apart_by_its_bytes() {
         ("records/gone", Some("x")),
     ]);
     let at = Time::from_unix(1_790_000_000);
-    side::update(&repository, ATTACHED, &identity(), at, &kept).unwrap();
+    side::update_side(&repository, ATTACHED, &identity(), at, &kept).unwrap();
     assert_eq!(lacking(), ["records/a/2"]);
 }
 
@@ -100,9 +107,9 @@ fn a_server_that_takes_no_such_reference_says_so() {
     let Some(server) = gitserver::http(&Http::default()) else { return };
     let path = server.create("gitops.git");
     GitServer::hook(&path, "update", "case $1 in refs/heads/*) exit 0;; esac; echo 'only branches'; exit 1");
-    let target = Target::Url(format!("http://127.0.0.1:{}/gitops.git", server.port));
-    let repository = Repository::open(&target, Options::default()).unwrap();
-    let Kept::Refused(words) = add(&repository, "a") else { panic!("not refused") };
+    let target = RepositoryTarget::Url(format!("http://127.0.0.1:{}/gitops.git", server.port));
+    let repository = Repository::open_target(&target, RepositoryOptions::default()).unwrap();
+    let SideOutcome::Refused(words) = add(&repository, "a") else { panic!("not refused") };
     assert!(words.contains("only branches"), "{words}");
-    assert_eq!(side::read(&repository, ATTACHED).unwrap(), set(&[]));
+    assert_eq!(side::read_paths(&repository, ATTACHED).unwrap(), set(&[]));
 }

@@ -3,9 +3,9 @@
 use super::{changes, fsck, git, identity, proposal};
 use crate::support::gitserver::key;
 use crate::support::peers::peer;
-use expedite::commit::{self, Outcome, Signer};
+use expedite::commit::{self, CommitSigner, WriteOutcome};
 use expedite::error::Failure;
-use expedite::git::{Environment, Options, Repository, Target};
+use expedite::git::{Environment, Repository, RepositoryOptions, RepositoryTarget};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -13,8 +13,8 @@ fn open(path: &Path, variables: &[(&str, &str)]) -> (Repository, Environment) {
     let environment = Environment::new(
         [("PATH", std::env::var("PATH").unwrap().as_str())].iter().chain(variables).copied(),
     );
-    let options = Options { environment: environment.clone(), ..Options::default() };
-    (Repository::open(&Target::Path(path.to_path_buf()), options).unwrap(), environment)
+    let options = RepositoryOptions { environment: environment.clone(), ..RepositoryOptions::default() };
+    (Repository::open_target(&RepositoryTarget::Path(path.to_path_buf()), options).unwrap(), environment)
 }
 
 fn signed(
@@ -24,11 +24,16 @@ fn signed(
     file: &str,
 ) -> Result<(), Failure> {
     let (repository, environment) = open(path, variables);
-    let signer = Signer::resolve(setting, &environment, &repository)?;
-    let me = identity().signed(signer);
-    let base = repository.snapshot("main").unwrap();
-    let done = commit::write(&repository, &base, &changes([(file, Some("x"))]), proposal("signed ü\n", &me))?;
-    assert!(matches!(done, Outcome::Pushed(_)));
+    let signer = CommitSigner::resolve(setting, &environment, &repository)?;
+    let me = identity().with_signer(signer);
+    let base = repository.read_snapshot("main").unwrap();
+    let done = commit::write_changes(
+        &repository,
+        &base,
+        &changes([(file, Some("x"))]),
+        proposal("signed ü\n", &me),
+    )?;
+    assert!(matches!(done, WriteOutcome::Pushed(_)));
     Ok(())
 }
 

@@ -2,9 +2,9 @@
 
 use super::{changes, fsck, git, identity, proposal};
 use crate::support::gitserver::{self, GitServer};
-use expedite::commit::{self, Outcome};
+use expedite::commit::{self, WriteOutcome};
 use expedite::error::Failure;
-use expedite::git::{Environment, Options, Repository, Target, Timeouts};
+use expedite::git::{Environment, Repository, RepositoryOptions, RepositoryTarget, Timeouts};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -22,19 +22,19 @@ fn open(server: &GitServer, command: &str, variables: &[(&str, &str)]) -> Reposi
     let user = Command::new("id").arg("-un").output().unwrap().stdout;
     let user = String::from_utf8(user).unwrap();
     let fixed = [("PATH", path.as_str()), ("GIT_SSH_COMMAND", command)];
-    let options = Options {
+    let options = RepositoryOptions {
         environment: Environment::new(fixed.iter().chain(variables).copied()),
         timeouts: Timeouts { connect: Duration::from_secs(5), silence: Duration::from_secs(10) },
-        ..Options::default()
+        ..RepositoryOptions::default()
     };
     let root = server.root.join("gitops.git");
     let url = format!("ssh://{}@127.0.0.1:{}{}", user.trim(), server.port, root.display());
-    Repository::open(&Target::Url(url), options).unwrap()
+    Repository::open_target(&RepositoryTarget::Url(url), options).unwrap()
 }
 
-fn write(repository: &Repository, file: &str) -> Result<Outcome, Failure> {
-    let base = repository.snapshot("main")?;
-    commit::write(repository, &base, &changes([(file, Some("x\n"))]), proposal(file, &identity()))
+fn write(repository: &Repository, file: &str) -> Result<WriteOutcome, Failure> {
+    let base = repository.read_snapshot("main")?;
+    commit::write_changes(repository, &base, &changes([(file, Some("x\n"))]), proposal(file, &identity()))
 }
 
 /// A known_hosts file with these lines.
@@ -50,16 +50,17 @@ fn commits_arrive_and_refusals_are_told() {
     let path = server.create("gitops.git");
     let hosts = known(&server, "known", &server.known_host());
     let repository = open(&server, &command(&server, "client"), &[("EXPEDITE_SSH_KNOWN_HOSTS", &hosts)]);
-    assert!(matches!(write(&repository, "a"), Ok(Outcome::Pushed(_))));
-    assert!(matches!(write(&repository, "b"), Ok(Outcome::Pushed(_))));
-    assert_eq!(write(&repository, "b").unwrap(), Outcome::Unchanged);
+    assert!(matches!(write(&repository, "a"), Ok(WriteOutcome::Pushed(_))));
+    assert!(matches!(write(&repository, "b"), Ok(WriteOutcome::Pushed(_))));
+    assert_eq!(write(&repository, "b").unwrap(), WriteOutcome::Unchanged);
     assert_eq!(git(&path, &["log", "--format=%s", "main"]), "b\na");
-    let stale = repository.snapshot("main").unwrap();
-    assert!(matches!(write(&repository, "c"), Ok(Outcome::Pushed(_))));
-    let late = commit::write(&repository, &stale, &changes([("d", Some("d"))]), proposal("d", &identity()));
-    assert_eq!(late.unwrap(), Outcome::Moved);
+    let stale = repository.read_snapshot("main").unwrap();
+    assert!(matches!(write(&repository, "c"), Ok(WriteOutcome::Pushed(_))));
+    let late =
+        commit::write_changes(&repository, &stale, &changes([("d", Some("d"))]), proposal("d", &identity()));
+    assert_eq!(late.unwrap(), WriteOutcome::Moved);
     GitServer::hook(&path, "pre-receive", "echo 'author not allowed' >&2; exit 1");
-    let Outcome::Refused(words) = write(&repository, "d").unwrap() else { panic!("not refused") };
+    let WriteOutcome::Refused(words) = write(&repository, "d").unwrap() else { panic!("not refused") };
     assert!(words.contains("author not allowed"), "{words}");
     fsck(&path);
 }
@@ -74,7 +75,7 @@ fn b32_host_keys_are_found_where_ssh_finds_them_and_no_other_is_accepted() {
     let plain = command(&server, "client");
     // Only in the system's file.
     let system = plain.replace("GlobalKnownHostsFile=/dev/null", &format!("GlobalKnownHostsFile={good}"));
-    assert!(open(&server, &system, &[]).snapshot("main").is_ok());
+    assert!(open(&server, &system, &[]).read_snapshot("main").is_ok());
     // Hashed.
     let hashed = known(&server, "hashed", &line);
     let done = Command::new(&keygen)
@@ -84,19 +85,20 @@ fn b32_host_keys_are_found_where_ssh_finds_them_and_no_other_is_accepted() {
         .status();
     assert!(done.unwrap().success());
     assert!(!std::fs::read_to_string(&hashed).unwrap().contains("127.0.0.1"));
-    assert!(open(&server, &plain, &[("EXPEDITE_SSH_KNOWN_HOSTS", &hashed)]).snapshot("main").is_ok());
+    assert!(open(&server, &plain, &[("EXPEDITE_SSH_KNOWN_HOSTS", &hashed)]).read_snapshot("main").is_ok());
     // A key of another kind is known besides.
     gitserver::key(&keygen, &server.etc.join("other"), "ecdsa", "");
     let other = std::fs::read_to_string(server.etc.join("other.pub")).unwrap();
     let both = known(&server, "both", &format!("[127.0.0.1]:{} {other}{line}", server.port));
-    assert!(open(&server, &plain, &[("EXPEDITE_SSH_KNOWN_HOSTS", &both)]).snapshot("main").is_ok());
+    assert!(open(&server, &plain, &[("EXPEDITE_SSH_KNOWN_HOSTS", &both)]).read_snapshot("main").is_ok());
 
     // Unknown, changed: refused, with the fingerprint.
     let shown = Command::new(&keygen).args(["-l", "-f"]).arg(server.etc.join("host.pub")).output().unwrap();
     let shown = String::from_utf8(shown.stdout).unwrap();
     let fingerprint = shown.split(' ').find(|w| w.starts_with("SHA256:")).unwrap();
     let none = known(&server, "none", "");
-    let failed = open(&server, &plain, &[("EXPEDITE_SSH_KNOWN_HOSTS", &none)]).snapshot("main").unwrap_err();
+    let failed =
+        open(&server, &plain, &[("EXPEDITE_SSH_KNOWN_HOSTS", &none)]).read_snapshot("main").unwrap_err();
     assert_eq!(failed.code, "host-key");
     assert!(failed.cause.contains(fingerprint) && failed.cause.contains("not known"), "{failed}");
     assert!(failed.hints[0].contains("EXPEDITE_SSH_KNOWN_HOSTS"), "{failed:?}");
@@ -104,7 +106,7 @@ fn b32_host_keys_are_found_where_ssh_finds_them_and_no_other_is_accepted() {
     let former = std::fs::read_to_string(server.etc.join("former.pub")).unwrap();
     let changed = known(&server, "changed", &format!("[127.0.0.1]:{} {former}", server.port));
     let failed =
-        open(&server, &plain, &[("EXPEDITE_SSH_KNOWN_HOSTS", &changed)]).snapshot("main").unwrap_err();
+        open(&server, &plain, &[("EXPEDITE_SSH_KNOWN_HOSTS", &changed)]).read_snapshot("main").unwrap_err();
     assert_eq!(failed.code, "host-key");
     assert!(failed.cause.contains("CHANGED") && failed.cause.contains(fingerprint), "{failed}");
     for file in ["none", "changed"] {
@@ -118,7 +120,7 @@ fn b32_host_keys_are_found_where_ssh_finds_them_and_no_other_is_accepted() {
     std::fs::write(&lax, "Host *\n  StrictHostKeyChecking no\n").unwrap();
     let lax = plain.replace("-F /dev/null", &format!("-F {}", lax.display()));
     assert_eq!(
-        open(&server, &lax, &[("EXPEDITE_SSH_KNOWN_HOSTS", &none)]).snapshot("main").unwrap_err().code,
+        open(&server, &lax, &[("EXPEDITE_SSH_KNOWN_HOSTS", &none)]).read_snapshot("main").unwrap_err().code,
         "host-key"
     );
 }
@@ -132,7 +134,7 @@ fn b30_keys_that_are_refused_end_within_seconds() {
     gitserver::key(&keygen, &server.etc.join("wrong"), "ed25519", "");
     let known = ("EXPEDITE_SSH_KNOWN_HOSTS", hosts.as_str());
     let start = Instant::now();
-    let failed = open(&server, &command(&server, "wrong"), &[known]).snapshot("main").unwrap_err();
+    let failed = open(&server, &command(&server, "wrong"), &[known]).read_snapshot("main").unwrap_err();
     assert!(failed.cause.contains("Permission denied"), "{failed}");
     assert!(failed.to_string().contains("127.0.0.1"), "{failed}");
 
@@ -153,14 +155,17 @@ fn b30_keys_that_are_refused_end_within_seconds() {
     }
     let with_agent = "ssh -F /dev/null -o IdentityFile=none -o GlobalKnownHostsFile=/dev/null";
     let socket_text = socket.to_str().unwrap();
-    let failed =
-        open(&server, with_agent, &[known, ("SSH_AUTH_SOCK", socket_text)]).snapshot("main").unwrap_err();
+    let failed = open(&server, with_agent, &[known, ("SSH_AUTH_SOCK", socket_text)])
+        .read_snapshot("main")
+        .unwrap_err();
     assert!(failed.cause.contains("Too many authentication failures"), "{failed}");
     assert!(start.elapsed() < Duration::from_secs(15));
     let cleared = Command::new("ssh-add").args(["-q", "-D"]).env("SSH_AUTH_SOCK", &socket).status().unwrap();
     assert!(cleared.success());
     add(&server.etc.join("client"));
-    assert!(open(&server, with_agent, &[known, ("SSH_AUTH_SOCK", socket_text)]).snapshot("main").is_ok());
+    assert!(
+        open(&server, with_agent, &[known, ("SSH_AUTH_SOCK", socket_text)]).read_snapshot("main").is_ok()
+    );
     running.kill().unwrap();
     running.wait().unwrap();
 }
@@ -183,11 +188,11 @@ fn a_passphrase_comes_from_the_program_that_was_named() {
     let known = ("EXPEDITE_SSH_KNOWN_HOSTS", hosts.as_str());
     let locked = command(&server, "locked");
     let (right, _) = ask("right", "open sesame");
-    assert!(open(&server, &locked, &[known, ("SSH_ASKPASS", &right)]).snapshot("main").is_ok());
+    assert!(open(&server, &locked, &[known, ("SSH_ASKPASS", &right)]).read_snapshot("main").is_ok());
     let (wrong, asked) = ask("wrong", "open barley");
-    assert!(open(&server, &locked, &[known, ("SSH_ASKPASS", &wrong)]).snapshot("main").is_err());
+    assert!(open(&server, &locked, &[known, ("SSH_ASKPASS", &wrong)]).read_snapshot("main").is_err());
     assert_eq!(std::fs::read_to_string(asked).unwrap(), ".\n", "asked once");
-    assert!(open(&server, &locked, &[known]).snapshot("main").is_err(), "nobody is asked");
+    assert!(open(&server, &locked, &[known]).read_snapshot("main").is_err(), "nobody is asked");
 }
 
 #[test]
@@ -195,25 +200,27 @@ fn a_repository_that_is_not_there_and_a_silent_server_are_named() {
     let Some(server) = gitserver::ssh() else { return };
     let hosts = known(&server, "known", &server.known_host());
     let repository = open(&server, &command(&server, "client"), &[("EXPEDITE_SSH_KNOWN_HOSTS", &hosts)]);
-    let failed = repository.snapshot("main").unwrap_err();
+    let failed = repository.read_snapshot("main").unwrap_err();
     assert!(failed.cause.contains("gitops.git"), "{failed}");
 
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let port = listener.local_addr().unwrap().port();
     let path = std::env::var("PATH").unwrap();
-    let options = Options {
+    let options = RepositoryOptions {
         environment: Environment::new([("PATH", path.as_str())]),
         timeouts: Timeouts { connect: Duration::from_secs(1), silence: Duration::from_secs(2) },
-        ..Options::default()
+        ..RepositoryOptions::default()
     };
     let start = Instant::now();
     let silent =
-        Repository::open(&Target::Url(format!("ssh://127.0.0.1:{port}/x")), options.clone()).unwrap();
-    let failed = silent.snapshot("main").unwrap_err();
+        Repository::open_target(&RepositoryTarget::Url(format!("ssh://127.0.0.1:{port}/x")), options.clone())
+            .unwrap();
+    let failed = silent.read_snapshot("main").unwrap_err();
     assert!(start.elapsed() < Duration::from_secs(8));
     assert_eq!(failed.code, "repository-unreachable", "{failed}");
 
-    let bare = Options { environment: Environment::new([("PATH", "/nowhere")]), ..options };
-    let without = Repository::open(&Target::Url("ssh://127.0.0.1/x".to_owned()), bare).unwrap();
-    assert_eq!(without.snapshot("main").unwrap_err().code, "program-absent");
+    let bare = RepositoryOptions { environment: Environment::new([("PATH", "/nowhere")]), ..options };
+    let without =
+        Repository::open_target(&RepositoryTarget::Url("ssh://127.0.0.1/x".to_owned()), bare).unwrap();
+    assert_eq!(without.read_snapshot("main").unwrap_err().code, "program-absent");
 }

@@ -17,7 +17,7 @@ fn an_object_that_stands_twice_is_an_error_at_both_places() {
     let (one_dir, other_dir) =
         (folder(&[("x.yaml", &a)]), folder(&[("x.yaml", &order("shop/a", "  environment: [1]\n"))]));
     let (one_files, other_files) =
-        (Folder::new("one", one_dir.path()), Folder::new("other", other_dir.path()));
+        (DiskFolder::new("one", one_dir.path()), DiskFolder::new("other", other_dir.path()));
     let world = world_of(&[input(&one_files), input(&other_files)]);
     assert!(world.orders.is_empty());
     assert!(said(&world).iter().any(|m| m.contains("is also at one/x.yaml:1")), "{:?}", said(&world));

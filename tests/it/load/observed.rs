@@ -10,7 +10,7 @@ fn observed_applications() {
             file: "applications.yaml".into(),
             bytes: Ok(text.as_bytes().to_vec()),
         };
-        world(&[], Some(&observed))
+        read_world(&[], Some(&observed))
     };
     let item = |name: &str| {
         format!(
@@ -47,7 +47,7 @@ fn observed_applications() {
         file: "applications.yaml".into(),
         bytes: Err("no such file".into()),
     };
-    assert!(expedite::load::world(&[], Some(&lost)).applications.is_none());
+    assert!(expedite::load::read_world(&[], Some(&lost)).applications.is_none());
     assert!(one_application_in_a_folder_is_ignored());
 }
 

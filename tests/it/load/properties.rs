@@ -9,11 +9,11 @@ impl Files for Memory {
     fn name(&self) -> String {
         "memory".into()
     }
-    fn walk(&self, prefix: &str) -> (Vec<Entry>, Vec<Unreadable>) {
+    fn list_entries(&self, prefix: &str) -> (Vec<FileEntry>, Vec<Unreadable>) {
         let path = if prefix.is_empty() { "a.yaml".into() } else { format!("{prefix}/shop/a.yaml") };
-        (vec![Entry { path, kind: EntryKind::File, id: None }], Vec::new())
+        (vec![FileEntry { path, kind: EntryKind::File, id: None }], Vec::new())
     }
-    fn read(&self, _: &str) -> Result<Option<Vec<u8>>, Unreadable> {
+    fn read_file(&self, _: &str) -> Result<Option<Vec<u8>>, Unreadable> {
         Ok(Some(self.0.clone()))
     }
 }
@@ -46,10 +46,10 @@ proptest! {
         let after = world_of(&[input(&Memory(vote.into_bytes()))]);
         let held = after.problems.iter().any(|p| p.holds != Holds::Nothing);
         prop_assert!(held || after.approvals.keys().any(|(_, name)| name == "last"));
-        let read = gitops(&files, None);
+        let read = read_gitops(&files, None);
         prop_assert_eq!(read.servings.len() + read.applications.len(), 2);
         let observed = Observed { source: "observed".into(), file: "o".into(), bytes: Ok(text.into_bytes()) };
-        let seen = world(&[], Some(&observed));
+        let seen = read_world(&[], Some(&observed));
         prop_assert!(seen.applications.is_some() != seen.problems.iter().any(|p| p.holds == Holds::Everything));
     }
 
@@ -58,6 +58,6 @@ proptest! {
         let files = Memory(bytes);
         let world = world_of(&[input(&files)]);
         prop_assert!(!world.sources[0].whole, "it holds no object");
-        let _ = gitops(&files, None);
+        let _ = read_gitops(&files, None);
     }
 }

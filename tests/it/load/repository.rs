@@ -28,8 +28,8 @@ fn the_gitops_repository() {
         (&format!("records/shop/a/{hash}.json"), "{}"),
         ("records/shop/a/notes.json", "{}"),
     ]);
-    let files = Folder::new("repo", dir.path());
-    let read = gitops(&files, None);
+    let files = DiskFolder::new("repo", dir.path());
+    let read = read_gitops(&files, None);
     let error = |order: &str| read.servings[&order_ref(order)].serving.as_ref().unwrap_err().to_string();
     let a = read.servings[&order_ref("shop/a")].serving.as_ref().unwrap();
     assert_eq!(a.status.target_preparation_name.as_ref().unwrap().as_str(), "p");
@@ -67,5 +67,7 @@ fn the_gitops_repository() {
     assert_eq!(read.application_template.as_deref(), Some("{{ a }}"));
     assert_eq!(read.serving_template, None);
     assert_eq!(read.records[&order_ref("shop/a")], BTreeSet::from([hash]));
-    assert!(gitops(&Folder::new("none", dir.path().join("servings/shop")), None).servings.is_empty());
+    assert!(
+        read_gitops(&DiskFolder::new("none", dir.path().join("servings/shop")), None).servings.is_empty()
+    );
 }

@@ -14,7 +14,7 @@ fn what_a_source_may_not_bring_is_refused() {
             ),
         ),
     ]);
-    let files = Folder::new("team", dir.path());
+    let files = DiskFolder::new("team", dir.path());
     let world = world_of(&[Input {
         kinds: Some(BTreeSet::from([Kind::Order, Kind::Approval])),
         namespaces: Some(BTreeSet::from([Namespace::parse("shop").unwrap()])),
@@ -44,7 +44,7 @@ fn the_gitops_repository_as_a_source_leaves_its_own_folders_out() {
         ("expedite.yaml", "limits: {maxRemovals: 3}\n"),
         ("stray.yaml", &serving),
     ]);
-    let files = Folder::new(".", dir.path());
+    let files = DiskFolder::new(".", dir.path());
     let world = world_of(&[Input { name: "repository".into(), skip: OURS, ..input(&files) }]);
     assert_eq!(said(&world), Vec::<String>::new());
     assert_eq!((world.orders.len(), world.stray_servings.len()), (1, 1));
@@ -54,7 +54,7 @@ fn the_gitops_repository_as_a_source_leaves_its_own_folders_out() {
 
 #[test]
 fn sources_that_are_not_whole_say_why() {
-    let gone = Folder::new("gone", "/nonexistent/folder");
+    let gone = DiskFolder::new("gone", "/nonexistent/folder");
     let world = world_of(&[input(&gone)]);
     assert!(!world.sources[0].whole);
     assert!(said(&world)[0].starts_with("everything | gone: there is no such folder"), "{:?}", said(&world));
@@ -116,18 +116,18 @@ fn links_are_followed_inside_and_refused_outside() {
     assert!(messages[1].starts_with("everything | objects/evil.yaml: is a link that leaves the folder"));
     assert!(messages[2].starts_with("everything | objects/evils: is a link that leaves the folder"));
     assert!(!world.sources[0].whole && world.orders.len() == 3);
-    let files = Folder::new("objects", root);
+    let files = DiskFolder::new("objects", root);
     assert!(
-        files.read("evil.yaml").is_err()
-            && files.read("../x").is_err()
-            && files.read("nothing.yaml").unwrap().is_none()
+        files.read_file("evil.yaml").is_err()
+            && files.read_file("../x").is_err()
+            && files.read_file("nothing.yaml").unwrap().is_none()
     );
 }
 
 #[test]
 fn one_file_is_a_source_too() {
     let dir = folder(&[("a.yaml", &order("shop/a", "  environment: e\n"))]);
-    let files = Folder::new("a.yaml", dir.path().join("a.yaml"));
+    let files = DiskFolder::new("a.yaml", dir.path().join("a.yaml"));
     let world = world_of(&[input(&files)]);
     assert_eq!((said(&world), world.orders.len()), (vec![], 1));
     assert_eq!(&*world.orders[&order_ref("shop/a")].origin.file, "a.yaml");

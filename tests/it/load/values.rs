@@ -151,12 +151,12 @@ fn a_field_is_found_again_in_its_file() {
     );
     let at = |line| expedite::error::At { file: "objects/a.yaml".into(), line: Some(line), column: None };
     let mut failures = vec![
-        Failure::input("x", "x").at(at(3)).field("spec.promotion.upstream[0].order"),
-        Failure::input("x", "x").at(at(3)).field("metadata.annotations[\"a.b/c\"]"),
-        Failure::input("x", "x").at(at(9)).field("spec"),
-        Failure::input("x", "x"),
+        Failure::new_input("x", "x").with_place(at(3)).with_field("spec.promotion.upstream[0].order"),
+        Failure::new_input("x", "x").with_place(at(3)).with_field("metadata.annotations[\"a.b/c\"]"),
+        Failure::new_input("x", "x").with_place(at(9)).with_field("spec"),
+        Failure::new_input("x", "x"),
     ];
-    refine(&mut failures, &|_| Some(text.clone().into_bytes()));
+    refine_places(&mut failures, &|_| Some(text.clone().into_bytes()));
     let places: Vec<_> = failures.iter().map(|f| f.at.as_ref().map(ToString::to_string)).collect();
     let place = |text: &str| Some(text.to_owned());
     assert_eq!(

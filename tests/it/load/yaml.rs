@@ -145,7 +145,7 @@ fn b08_a_soak_is_exact_or_an_error() {
     ] {
         let world = soak(text);
         let promotion = world.orders[&order_ref("shop/a")].object.spec.promotion.clone().unwrap();
-        assert_eq!(promotion.upstream[0].soak, Span::of_seconds(seconds), "{text}");
+        assert_eq!(promotion.upstream[0].soak, Span::from_seconds(seconds), "{text}");
     }
     for text in ["86400", "P1D", "-1h", " 24h ", "24H", "0.3s", ""] {
         let world = soak(text);

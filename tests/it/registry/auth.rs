@@ -3,7 +3,7 @@
 use super::*;
 use crate::support::hostile::{Answer as Wire, Auth, Fault, Hostile};
 use expedite::evidence::answer::Reference;
-use expedite::evidence::registry::Environment;
+use expedite::evidence::registry::RegistryEnvironment;
 use expedite::model::reason::Verified;
 use serde_json::json;
 use std::sync::Arc;
@@ -38,8 +38,11 @@ impl Logins {
         Self::new(json!({ host: {"auth": encoded("cook", PASSWORD)} }))
     }
 
-    fn environment(&self) -> Environment {
-        Environment { docker_config: Some(self.0.path().to_owned()), ..Environment::default() }
+    fn environment(&self) -> RegistryEnvironment {
+        RegistryEnvironment {
+            docker_config: Some(self.0.path().to_owned()),
+            ..RegistryEnvironment::default()
+        }
     }
 
     fn registries(&self, registry: &Hostile) -> Registries {
@@ -55,7 +58,7 @@ fn only_cook(registry: &Hostile) {
 async fn an_anonymous_token_is_asked_for_without_credentials() {
     let (registry, digest) = with_tokens();
     let registries = registries(&registry);
-    found(registries.manifest(&repository(&registry, REPO), &Reference::Digest(digest)).await);
+    found(registries.fetch_manifest(&repository(&registry, REPO), &Reference::Digest(digest)).await);
     assert_eq!(
         registry.lines(),
         [
@@ -65,7 +68,7 @@ async fn an_anonymous_token_is_asked_for_without_credentials() {
         ]
     );
     assert_eq!(registry.log()[1].request.header("authorization"), None);
-    let logged = registries.requests();
+    let logged = registries.collect_requests();
     assert_eq!(logged.len(), 3);
     assert_eq!(
         (logged[0].status, logged[1].url.as_str()),
@@ -81,7 +84,7 @@ async fn credentials_go_to_the_token_endpoint_and_tokens_to_the_registry() {
         registry.store().accounts.member = member;
         let logins = Logins::cook(&registry.host());
         let registries = logins.registries(&registry);
-        found(registries.manifest(&repository(&registry, REPO), &Reference::Digest(digest)).await);
+        found(registries.fetch_manifest(&repository(&registry, REPO), &Reference::Digest(digest)).await);
         let sent: Vec<_> =
             registry.log().iter().map(|s| s.request.header("authorization").map(str::to_owned)).collect();
         let basic = format!("Basic {}", encoded("cook", PASSWORD));
@@ -100,12 +103,12 @@ async fn an_identity_token_is_posted() {
     registry.store().accounts.identities.insert("refresh&me".into(), "cook".into());
     let logins = Logins::new(json!({ registry.host(): {"identitytoken": "refresh&me"} }));
     let name = repository(&registry, REPO);
-    found(logins.registries(&registry).manifest(&name, &Reference::Digest(digest)).await);
+    found(logins.registries(&registry).fetch_manifest(&name, &Reference::Digest(digest)).await);
     let log = registry.log();
     assert_eq!((log[1].request.method.as_str(), log[1].request.target.as_str()), ("POST", "/token"));
     // One that is not known any more.
     registry.store().accounts.identities.clear();
-    let why = unread(logins.registries(&registry).manifest(&name, &Reference::Digest(digest)).await);
+    let why = unread(logins.registries(&registry).fetch_manifest(&name, &Reference::Digest(digest)).await);
     assert_eq!((why.reason, why.status), (Verified::RegistryUnauthorized, Some(401)));
     assert_eq!(why.request, format!("POST {}/token", registry.url()));
     assert!(!format!("{why:?}").contains("refresh"));
@@ -125,7 +128,10 @@ async fn a_registry_token_is_used_as_it_is() {
     );
     let logins = Logins::new(json!({ registry.host(): {"registrytoken": "ready-made"} }));
     found(
-        logins.registries(&registry).manifest(&repository(&registry, REPO), &Reference::Digest(digest)).await,
+        logins
+            .registries(&registry)
+            .fetch_manifest(&repository(&registry, REPO), &Reference::Digest(digest))
+            .await,
     );
     assert_eq!(registry.log().len(), 2);
 }
@@ -189,7 +195,7 @@ async fn case_59_a_second_401_is_the_last() {
     );
     let registries = registries(&registry);
     let name = repository(&registry, REPO);
-    let why = unread(registries.manifest(&name, &Reference::Digest(digest)).await);
+    let why = unread(registries.fetch_manifest(&name, &Reference::Digest(digest)).await);
     assert_eq!((why.reason, why.status, why.retryable), (Verified::RegistryUnauthorized, Some(401), false));
     assert_eq!(registry.log().len(), 3, "{:?}", registry.lines());
     // The token endpoint grants nothing, and then the registry denies.
@@ -200,7 +206,7 @@ async fn case_59_a_second_401_is_the_last() {
         Fault::Answer(Wire::new(200, "application/json", r#"{"token":"empty"}"#)),
     );
     registry.fault(9, |r| r.header("authorization") == Some("Bearer empty"), Fault::status(403));
-    let why = self::registries(&registry).referrers(&name, &digest).await.unread.unwrap();
+    let why = self::registries(&registry).fetch_referrers(&name, &digest).await.unread.unwrap();
     assert_eq!((why.reason, why.status), (Verified::RegistryUnauthorized, Some(403)));
 }
 
@@ -317,13 +323,13 @@ async fn case_71_a_helper_that_is_missing_is_an_error_that_names_it() {
     let folder = tempfile::tempdir().unwrap();
     let content = json!({"credHelpers": { registry.host(): "of-no-such-name" }}).to_string();
     std::fs::write(folder.path().join("config.json"), content).unwrap();
-    let environment = Environment {
+    let environment = RegistryEnvironment {
         docker_config: Some(folder.path().to_owned()),
         path: Some("/usr/bin:/bin".into()),
         ..Default::default()
     };
     let registries = Registries::new(RegistriesConfig { environment, ..config(&registry) }).unwrap();
-    let listed = registries.referrers(&repository(&registry, REPO), &digest).await;
+    let listed = registries.fetch_referrers(&repository(&registry, REPO), &digest).await;
     let why = listed.unread.unwrap();
     assert_eq!((why.reason, why.retryable), (Verified::RegistryUnauthorized, false));
     assert!(
@@ -349,11 +355,11 @@ async fn case_68_a_redirect_is_followed_without_authorization() {
     let logins = Logins::cook(&registry.host());
     let registries = logins.registries(&registry);
     let name = repository(&registry, REPO);
-    assert_eq!(&found(registries.blob(&name, &blob, 100).await)[..], b"evidence");
+    assert_eq!(&found(registries.fetch_blob(&name, &blob, 100).await)[..], b"evidence");
     assert_eq!(storage.log().len(), 1);
     assert_eq!(storage.log()[0].request.header("authorization"), None);
     assert!(!storage.was_sent("granted") && !storage.was_sent(&encoded("cook", PASSWORD)));
-    assert!(registries.requests().iter().all(|r| !r.url.contains("presigned")));
+    assert!(registries.collect_requests().iter().all(|r| !r.url.contains("presigned")));
 
     // The storage asks for credentials, on a challenge that points back at itself.
     storage.fault(
@@ -364,7 +370,7 @@ async fn case_68_a_redirect_is_followed_without_authorization() {
                 .with("WWW-Authenticate", format!("Bearer realm=\"{}/token\"", storage.url())),
         ),
     );
-    let why = unread(registries.blob(&name, &blob, 100).await);
+    let why = unread(registries.fetch_blob(&name, &blob, 100).await);
     assert_eq!((why.reason, why.status), (Verified::RegistryUnauthorized, Some(401)));
     assert!(!format!("{why:?}").contains("presigned"));
     assert!(!storage.was_sent("granted") && storage.lines().iter().all(|l| !l.contains("/token")));
@@ -383,7 +389,7 @@ async fn case_68_a_redirect_without_end_is_unread() {
         }),
     );
     let why = unread(
-        registries(&registry).manifest(&repository(&registry, REPO), &Reference::Digest(digest)).await,
+        registries(&registry).fetch_manifest(&repository(&registry, REPO), &Reference::Digest(digest)).await,
     );
     assert_eq!((why.reason, why.why.as_str()), (Verified::RegistryError, "redirects without end"));
     assert_eq!(registry.log().len(), 6);
@@ -422,12 +428,12 @@ async fn offline_makes_no_request() {
     let (registry, digest) = with_tokens();
     let registries = Registries::new(RegistriesConfig { offline: true, ..config(&registry) }).unwrap();
     let name = repository(&registry, REPO);
-    let why = unread(registries.manifest(&name, &Reference::Digest(digest)).await);
+    let why = unread(registries.fetch_manifest(&name, &Reference::Digest(digest)).await);
     assert_eq!(
         (why.reason, why.why.as_str()),
         (Verified::RegistryUnreachable, "offline: no request is made")
     );
-    assert!(registries.referrers(&name, &digest).await.unread.is_some());
+    assert!(registries.fetch_referrers(&name, &digest).await.unread.is_some());
     unread(registries.holds_blob(&name, &digest).await);
-    assert!(registry.log().is_empty() && registries.requests().is_empty());
+    assert!(registry.log().is_empty() && registries.collect_requests().is_empty());
 }

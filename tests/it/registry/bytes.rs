@@ -18,7 +18,7 @@ fn with_artifact() -> (Hostile, Digest) {
 #[tokio::test]
 async fn b39_case_64_other_bytes_are_refused_whatever_the_header_says() {
     const OTHER: &[u8] = br#"{"schemaVersion":2,"other":true}"#;
-    let of_other = Digest::of(OTHER).to_string();
+    let of_other = Digest::hash_bytes(OTHER).to_string();
     // That of the right bytes, of the wrong ones, empty, none.
     for header in [Some("honest"), Some(of_other.as_str()), Some(""), None] {
         let header = header.map(str::to_owned);
@@ -38,7 +38,8 @@ async fn b39_case_64_other_bytes_are_refused_whatever_the_header_says() {
             }),
         );
         let registries = registries(&registry);
-        let why = unread(registries.manifest(&repository(&registry, REPO), &Reference::Digest(digest)).await);
+        let why =
+            unread(registries.fetch_manifest(&repository(&registry, REPO), &Reference::Digest(digest)).await);
         assert_eq!((why.reason, why.retryable), (Verified::RegistryError, false));
         assert_eq!(why.why, "integrity: the bytes do not hash to the digest");
         assert_eq!(registry.log().len(), 2, "a broken cache gets one more chance, no more");
@@ -59,8 +60,8 @@ async fn b39_right_bytes_with_an_empty_or_lying_digest_header_are_accepted() {
         );
         let registries = registries(&registry);
         let name = repository(&registry, REPO);
-        let manifest = found(registries.manifest(&name, &Reference::Digest(digest)).await);
-        assert_eq!((manifest.digest, Digest::of(&manifest.bytes)), (digest, digest));
+        let manifest = found(registries.fetch_manifest(&name, &Reference::Digest(digest)).await);
+        assert_eq!((manifest.digest, Digest::hash_bytes(&manifest.bytes)), (digest, digest));
         found(registries.holds_manifest(&name, &digest).await);
     }
 }
@@ -71,11 +72,15 @@ async fn b39_case_64_a_blob_with_one_bit_changed_is_never_given_out() {
     registry.push_blob(REPO, b"evidence");
     let registries = registries(&registry);
     let name = repository(&registry, REPO);
-    assert_eq!(&found(registries.blob(&name, &blob_of(b"evidence"), 100).await)[..], b"evidence");
+    assert_eq!(&found(registries.fetch_blob(&name, &blob_of(b"evidence"), 100).await)[..], b"evidence");
     registry.fault(1, |_| true, Fault::Flip);
-    assert_eq!(&found(registries.blob(&name, &blob_of(b"evidence"), 100).await)[..], b"evidence", "healed");
+    assert_eq!(
+        &found(registries.fetch_blob(&name, &blob_of(b"evidence"), 100).await)[..],
+        b"evidence",
+        "healed"
+    );
     registry.fault(9, |_| true, Fault::Flip);
-    let why = unread(registries.blob(&name, &blob_of(b"evidence"), 100).await);
+    let why = unread(registries.fetch_blob(&name, &blob_of(b"evidence"), 100).await);
     assert_eq!((why.reason, why.status), (Verified::RegistryError, Some(200)));
     assert!(why.why.starts_with("integrity: "), "{}", why.why);
 }
@@ -86,15 +91,15 @@ async fn a_tag_is_resolved_to_the_digest_of_its_bytes() {
     registry.tag(REPO, "v1", digest);
     let registries = registries(&registry);
     let name = repository(&registry, REPO);
-    assert_eq!(found(registries.manifest(&name, &Reference::Tag("v1".into())).await).digest, digest);
-    absent(registries.manifest(&name, &Reference::Tag("v2".into())).await);
+    assert_eq!(found(registries.fetch_manifest(&name, &Reference::Tag("v1".into())).await).digest, digest);
+    absent(registries.fetch_manifest(&name, &Reference::Tag("v2".into())).await);
     let before = registry.log().len();
     for tag in ["../../token", "a b", "", "a?b=c"] {
-        unread(registries.manifest(&name, &Reference::Tag(tag.into())).await);
+        unread(registries.fetch_manifest(&name, &Reference::Tag(tag.into())).await);
     }
     assert_eq!(registry.log().len(), before, "what is no tag is not asked for");
     registry.fault(9, |_| true, Fault::Answer(Wire::html(200)));
-    unread(registries.manifest(&name, &Reference::Tag("v1".into())).await);
+    unread(registries.fetch_manifest(&name, &Reference::Tag("v1".into())).await);
 }
 
 #[tokio::test]
@@ -102,11 +107,11 @@ async fn absent_is_said_by_a_registry_not_by_a_web_server() {
     let (registry, digest) = with_artifact();
     let registries = registries(&registry);
     let name = repository(&registry, REPO);
-    let gone = Digest::of(b"gone");
-    absent(registries.manifest(&name, &Reference::Digest(gone)).await);
+    let gone = Digest::hash_bytes(b"gone");
+    absent(registries.fetch_manifest(&name, &Reference::Digest(gone)).await);
     absent(registries.holds_manifest(&name, &gone).await);
     absent(registries.holds_blob(&name, &gone).await);
-    absent(registries.blob(&name, &blob_of(b"gone"), 100).await);
+    absent(registries.fetch_blob(&name, &blob_of(b"gone"), 100).await);
     found(registries.holds_manifest(&name, &digest).await);
     for answer in [
         Wire::html(404),
@@ -117,10 +122,10 @@ async fn absent_is_said_by_a_registry_not_by_a_web_server() {
     ] {
         registry.heal();
         registry.fault(99, |_| true, Fault::Answer(answer.clone()));
-        unread(registries.manifest(&name, &Reference::Digest(gone)).await);
+        unread(registries.fetch_manifest(&name, &Reference::Digest(gone)).await);
         unread(registries.holds_manifest(&name, &gone).await);
         unread(registries.holds_blob(&name, &gone).await);
-        unread(registries.blob(&name, &blob_of(b"gone"), 100).await);
+        unread(registries.fetch_blob(&name, &blob_of(b"gone"), 100).await);
     }
 }
 
@@ -151,26 +156,29 @@ async fn case_65_a_cap_is_kept_without_reading_on() {
     let registries = Registries::new(config).unwrap();
     let name = repository(&registry, REPO);
     // A descriptor beyond the cap costs no request.
-    let why = unread(registries.blob(&name, &blob_of(&[0; 2000]), 1999).await);
+    let why = unread(registries.fetch_blob(&name, &blob_of(&[0; 2000]), 1999).await);
     assert_eq!(why.reason, Verified::RegistryError);
     assert!(registry.log().is_empty());
     // A manifest of more than the cap, announced or not.
     let big = registry.push_manifest(REPO, "application/json", &[b' '; 1001]);
-    let why = unread(registries.manifest(&name, &Reference::Digest(big)).await);
+    let why = unread(registries.fetch_manifest(&name, &Reference::Digest(big)).await);
     assert_eq!((why.why.as_str(), why.retryable), ("longer than 1000 bytes", false));
     assert_eq!(registry.log().len(), 1);
     registry.fault(9, |_| true, Fault::Endless);
-    unread(registries.manifest(&name, &Reference::Digest(big)).await);
+    unread(registries.fetch_manifest(&name, &Reference::Digest(big)).await);
     // A descriptor of 8 bytes and a body without end, or one byte longer, or one shorter.
     registry.push_blob(REPO, b"evidence");
-    let why = unread(registries.blob(&name, &blob_of(b"evidence"), 100).await);
+    let why = unread(registries.fetch_blob(&name, &blob_of(b"evidence"), 100).await);
     assert_eq!(why.why, "longer than 8 bytes");
     registry.heal();
     registry.fault(9, |_| true, Fault::change(|_, a| a.body.push(b'!')));
-    assert_eq!(unread(registries.blob(&name, &blob_of(b"evidence"), 100).await).why, "longer than 8 bytes");
+    assert_eq!(
+        unread(registries.fetch_blob(&name, &blob_of(b"evidence"), 100).await).why,
+        "longer than 8 bytes"
+    );
     registry.heal();
     registry.fault(9, |_| true, Fault::change(|_, a| a.body.truncate(7)));
-    let why = unread(registries.blob(&name, &blob_of(b"evidence"), 100).await);
+    let why = unread(registries.fetch_blob(&name, &blob_of(b"evidence"), 100).await);
     assert_eq!(why.why, "integrity: the bytes are not as many as the descriptor says");
 }
 
@@ -195,11 +203,13 @@ async fn case_66_compressed_bytes_are_bytes_and_are_not_unpacked() {
     let registries = registries(&registry);
     let name = repository(&registry, REPO);
     assert!(
-        unread(registries.manifest(&name, &Reference::Digest(digest)).await).why.starts_with("integrity")
+        unread(registries.fetch_manifest(&name, &Reference::Digest(digest)).await)
+            .why
+            .starts_with("integrity")
     );
-    unread(registries.manifest(&name, &Reference::Tag("v1".into())).await);
-    unread(registries.blob(&name, &blob_of(b"evidence"), 100).await);
-    assert!(registries.referrers(&name, &digest).await.unread.is_some());
+    unread(registries.fetch_manifest(&name, &Reference::Tag("v1".into())).await);
+    unread(registries.fetch_blob(&name, &blob_of(b"evidence"), 100).await);
+    assert!(registries.fetch_referrers(&name, &digest).await.unread.is_some());
     assert!(registry.log().iter().all(|s| s.request.header("accept-encoding").is_none()));
 }
 
@@ -215,13 +225,16 @@ async fn embedded_data_needs_no_request_and_is_checked() {
         blob
     };
     let base64 = |bytes: &[u8]| base64::engine::general_purpose::STANDARD.encode(bytes);
-    assert_eq!(&found(registries.blob(&name, &embedded(base64(b"evidence")), 100).await)[..], b"evidence");
+    assert_eq!(
+        &found(registries.fetch_blob(&name, &embedded(base64(b"evidence")), 100).await)[..],
+        b"evidence"
+    );
     for wrong in [base64(b"evidencf"), base64(b"evidence!"), "%%%".to_owned(), String::new()] {
-        let why = unread(registries.blob(&name, &embedded(wrong), 100).await);
+        let why = unread(registries.fetch_blob(&name, &embedded(wrong), 100).await);
         assert_eq!(why.reason, Verified::RegistryError);
         assert!(why.why.starts_with("integrity: "), "{}", why.why);
     }
-    unread(registries.blob(&name, &embedded(base64(b"evidence")), 7).await);
+    unread(registries.fetch_blob(&name, &embedded(base64(b"evidence")), 7).await);
     assert!(registry.log().is_empty());
 }
 
@@ -230,11 +243,11 @@ async fn case_63_the_blob_of_a_manifest_that_is_gone_is_absent_and_the_manifest_
     let registry = Hostile::start();
     let subject = registry.push_artifact(REPO, &[]);
     let referrer = registry.push_referrer(REPO, &subject, "application/x", b"bundle");
-    registry.store().repository(REPO).blobs.remove(&Digest::of(b"bundle"));
+    registry.store().repository(REPO).blobs.remove(&Digest::hash_bytes(b"bundle"));
     let registries = registries(&registry);
     let name = repository(&registry, REPO);
-    found(registries.manifest(&name, &Reference::Digest(referrer)).await);
-    absent(registries.blob(&name, &blob_of(b"bundle"), 100).await);
+    found(registries.fetch_manifest(&name, &Reference::Digest(referrer)).await);
+    absent(registries.fetch_blob(&name, &blob_of(b"bundle"), 100).await);
 }
 
 #[tokio::test]
@@ -245,9 +258,12 @@ async fn the_media_type_is_the_manifests_own() {
         registry.push_manifest(REPO, "Application/Y; charset=utf-8", json!({"a": 1}).to_string().as_bytes());
     let registries = registries(&registry);
     let name = repository(&registry, REPO);
-    assert_eq!(found(registries.manifest(&name, &Reference::Digest(own)).await).media_type, "application/x");
     assert_eq!(
-        found(registries.manifest(&name, &Reference::Digest(other)).await).media_type,
+        found(registries.fetch_manifest(&name, &Reference::Digest(own)).await).media_type,
+        "application/x"
+    );
+    assert_eq!(
+        found(registries.fetch_manifest(&name, &Reference::Digest(other)).await).media_type,
         "application/y"
     );
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::support::hostile::{Answer as Wire, Fault, Hostile};
-use expedite::evidence::answer::{Place, Reference, Referrers};
+use expedite::evidence::answer::{EvidencePlace, Reference, Referrers};
 use expedite::model::reason::Verified;
 use serde_json::json;
 
@@ -20,7 +20,7 @@ fn with_referrers(n: usize) -> (Hostile, Digest, Vec<Digest>) {
 }
 
 async fn list(registry: &Hostile, subject: &Digest) -> Referrers {
-    registries(registry).referrers(&repository(registry, REPO), subject).await
+    registries(registry).fetch_referrers(&repository(registry, REPO), subject).await
 }
 
 fn digests(listed: &Referrers) -> Vec<Digest> {
@@ -40,7 +40,7 @@ async fn case_42_every_page_is_read_however_the_link_is_written() {
         let listed = list(&registry, &subject).await;
         whole(&listed);
         assert_eq!(digests(&listed), all);
-        assert!(listed.entries.iter().all(|(place, _)| *place == Place::Api));
+        assert!(listed.entries.iter().all(|(place, _)| *place == EvidencePlace::Api));
         assert_eq!(registry.log().len(), 3);
     }
 }
@@ -146,7 +146,7 @@ async fn more_candidates_than_the_cap_are_said_not_dropped() {
         let mut config = config(&registry);
         config.limits.candidates = 10;
         let registries = Registries::new(config).unwrap();
-        let listed = registries.referrers(&repository(&registry, REPO), &subject).await;
+        let listed = registries.fetch_referrers(&repository(&registry, REPO), &subject).await;
         assert_eq!(listed.entries.len(), 10);
         assert_eq!(listed.unread.unwrap().why, "more than 10 referrers are listed");
     }
@@ -166,7 +166,8 @@ async fn pages_that_are_long_together_are_not_all_kept() {
     );
     let mut config = config(&registry);
     config.limits.manifest = 2000;
-    let listed = Registries::new(config).unwrap().referrers(&repository(&registry, REPO), &subject).await;
+    let listed =
+        Registries::new(config).unwrap().fetch_referrers(&repository(&registry, REPO), &subject).await;
     assert_eq!(listed.unread.unwrap().why, "the list is too long to be read whole");
     assert!(registry.log().len() < 10);
 }
@@ -235,7 +236,7 @@ async fn b37_case_52_every_way_of_having_no_api_leads_to_the_fallback_tag() {
         let listed = list(&registry, &subject).await;
         whole(&listed);
         assert_eq!(digests(&listed), all, "{status}");
-        assert!(listed.entries.iter().all(|(place, _)| *place == Place::FallbackTag));
+        assert!(listed.entries.iter().all(|(place, _)| *place == EvidencePlace::FallbackTag));
     }
 }
 
@@ -280,14 +281,14 @@ async fn an_api_that_lists_something_leaves_the_fallback_tag_for_later() {
     );
     let registries = registries(&registry);
     let name = repository(&registry, REPO);
-    let listed = registries.referrers(&name, &subject).await;
-    assert_eq!((digests(&listed), listed.left_out), (all.clone(), Some(Place::FallbackTag)));
+    let listed = registries.fetch_referrers(&name, &subject).await;
+    assert_eq!((digests(&listed), listed.left_out), (all.clone(), Some(EvidencePlace::FallbackTag)));
     assert_eq!(registry.log().len(), 1);
-    let listed = registries.referrers_left_out(&name, &subject, listed).await;
+    let listed = registries.fetch_left_out_referrers(&name, &subject, listed).await;
     whole(&listed);
     assert_eq!(digests(&listed), [all[0], all[1], old]);
     assert_eq!(registry.log().len(), 2);
-    let listed = registries.referrers_left_out(&name, &subject, listed).await;
+    let listed = registries.fetch_left_out_referrers(&name, &subject, listed).await;
     assert_eq!((listed.entries.len(), registry.log().len()), (3, 2), "nothing is asked twice");
 }
 
@@ -298,14 +299,14 @@ async fn the_absence_of_the_api_is_remembered_and_doubted_before_missing() {
     let registries = registries(&registry);
     let name = repository(&registry, REPO);
     for _ in 0..3 {
-        assert!(registries.referrers(&name, &subject).await.entries.is_empty());
+        assert!(registries.fetch_referrers(&name, &subject).await.entries.is_empty());
     }
     assert_eq!(registry.log().len(), 2 + 1 + 1, "{:?}", registry.lines());
     // It was a hiccup: the API is there after all.
     registry.behave(|b| b.referrers_page = Some(10));
-    let listed = registries.referrers(&name, &subject).await;
-    assert_eq!(listed.left_out, Some(Place::Api));
-    assert_eq!(digests(&registries.referrers_left_out(&name, &subject, listed).await), all);
+    let listed = registries.fetch_referrers(&name, &subject).await;
+    assert_eq!(listed.left_out, Some(EvidencePlace::Api));
+    assert_eq!(digests(&registries.fetch_left_out_referrers(&name, &subject, listed).await), all);
 }
 
 #[tokio::test]
@@ -313,8 +314,10 @@ async fn a_repository_that_is_not_there_says_nothing_of_the_others() {
     let (registry, subject, all) = with_referrers(1);
     registry.fault(1, |r| r.path.contains("/v2/gone/"), Fault::Answer(Wire::error(404, "NAME_UNKNOWN")));
     let registries = registries(&registry);
-    assert!(registries.referrers(&repository(&registry, "gone/app"), &subject).await.entries.is_empty());
-    assert_eq!(digests(&registries.referrers(&repository(&registry, REPO), &subject).await), all);
+    assert!(
+        registries.fetch_referrers(&repository(&registry, "gone/app"), &subject).await.entries.is_empty()
+    );
+    assert_eq!(digests(&registries.fetch_referrers(&repository(&registry, REPO), &subject).await), all);
 }
 
 #[tokio::test]
@@ -331,7 +334,7 @@ async fn case_48_a_bare_fallback_index_is_read() {
         .collect();
     let index = json!({"schemaVersion": 2, "manifests": entries}).to_string();
     let digest = registry.push_manifest(REPO, "application/json", index.as_bytes());
-    registry.tag(REPO, &format!("sha256-{}", subject.hex()), digest);
+    registry.tag(REPO, &format!("sha256-{}", subject.format_hex()), digest);
     let listed = list(&registry, &subject).await;
     whole(&listed);
     assert_eq!(digests(&listed), all);
@@ -352,7 +355,7 @@ async fn case_49_a_fallback_tag_that_is_no_index() {
         let (registry, subject, _) = with_referrers(0);
         registry.behave(|b| b.referrers_page = None);
         let digest = registry.push_manifest(REPO, kind, body.to_string().as_bytes());
-        registry.tag(REPO, &format!("sha256-{}", subject.hex()), digest);
+        registry.tag(REPO, &format!("sha256-{}", subject.format_hex()), digest);
         let listed = list(&registry, &subject).await;
         whole(&listed);
         assert!(listed.entries.is_empty());
@@ -377,15 +380,15 @@ async fn case_49_a_fallback_tag_that_is_no_index() {
 async fn case_50_a_dangling_entry_is_listed_and_found_to_be_absent() {
     let (registry, subject, all) = with_referrers(1);
     registry.behave(|b| b.referrers_page = None);
-    let gone = json!({"mediaType": "application/vnd.oci.image.manifest.v1+json", "size": 3, "digest": Digest::of(b"gone")});
+    let gone = json!({"mediaType": "application/vnd.oci.image.manifest.v1+json", "size": 3, "digest": Digest::hash_bytes(b"gone")});
     registry.push_fallback(REPO, &subject, &[gone, registry.descriptor(REPO, &all[0])]);
     let listed = list(&registry, &subject).await;
     whole(&listed);
     assert_eq!(listed.entries.len(), 2);
     let registries = registries(&registry);
     let name = repository(&registry, REPO);
-    absent(registries.manifest(&name, &Reference::Digest(Digest::of(b"gone"))).await);
-    found(registries.manifest(&name, &Reference::Digest(all[0])).await);
+    absent(registries.fetch_manifest(&name, &Reference::Digest(Digest::hash_bytes(b"gone"))).await);
+    found(registries.fetch_manifest(&name, &Reference::Digest(all[0])).await);
 }
 
 #[tokio::test]
@@ -418,7 +421,7 @@ async fn case_53_a_web_page_instead_of_a_list() {
 #[tokio::test]
 async fn case_54_an_empty_list_of_nothing_is_no_statement_about_the_artifact() {
     let registry = Hostile::start();
-    let subject = Digest::of(b"never pushed");
+    let subject = Digest::hash_bytes(b"never pushed");
     let listed = list(&registry, &subject).await;
     whole(&listed);
     assert!(listed.entries.is_empty());
@@ -435,7 +438,7 @@ async fn case_55_every_manifest_type_is_accepted() {
     registry.tag(REPO, "sha256-00.sig", digest);
     let registries = registries(&registry);
     let name = repository(&registry, REPO);
-    let by_tag = found(registries.manifest(&name, &Reference::Tag("sha256-00.sig".into())).await);
+    let by_tag = found(registries.fetch_manifest(&name, &Reference::Tag("sha256-00.sig".into())).await);
     assert_eq!((by_tag.digest, by_tag.media_type.as_str()), (digest, kind));
     found(registries.holds_manifest(&name, &digest).await);
 }
@@ -444,7 +447,7 @@ async fn case_55_every_manifest_type_is_accepted() {
 async fn case_65_an_entry_of_negative_size_spoils_missing_but_not_the_others() {
     let (registry, subject, all) = with_referrers(1);
     registry.behave(|b| b.referrers_page = None);
-    let bad = json!({"size": -1, "digest": Digest::of(b"x")});
+    let bad = json!({"size": -1, "digest": Digest::hash_bytes(b"x")});
     registry.push_fallback(REPO, &subject, &[bad, registry.descriptor(REPO, &all[0])]);
     let listed = list(&registry, &subject).await;
     assert_eq!(digests(&listed), all);

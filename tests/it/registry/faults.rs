@@ -31,7 +31,7 @@ async fn case_62_bounded_tries_then_unread() {
     for (fault, reason, tries) in cases {
         let (registry, subject, _) = with_evidence();
         registry.fault(99, |_| true, fault);
-        let listed = registries(&registry).referrers(&repository(&registry, REPO), &subject).await;
+        let listed = registries(&registry).fetch_referrers(&repository(&registry, REPO), &subject).await;
         let why = listed.unread.unwrap();
         assert_eq!((why.reason, why.retryable), (reason, true), "{why:?}");
         assert_eq!(registry.log().len(), tries, "{why:?}");
@@ -47,9 +47,9 @@ async fn a_fault_that_passes_is_outlived() {
         registry.fault(1, |_| true, fault);
         let registries = registries(&registry);
         let name = repository(&registry, REPO);
-        found(registries.manifest(&name, &Reference::Digest(subject)).await);
+        found(registries.fetch_manifest(&name, &Reference::Digest(subject)).await);
         registry.heal();
-        let listed = registries.referrers(&name, &subject).await;
+        let listed = registries.fetch_referrers(&name, &subject).await;
         assert_eq!(listed.entries[0].1.digest, referrer);
     }
 }
@@ -71,7 +71,7 @@ async fn case_61_retry_after_is_honoured_within_the_time_there_is() {
         let name = repository(&registry, REPO);
         let start = Instant::now();
         for _ in 0..3 {
-            let why = unread(registries.manifest(&name, &Reference::Digest(subject)).await);
+            let why = unread(registries.fetch_manifest(&name, &Reference::Digest(subject)).await);
             assert_eq!(
                 (why.reason, why.status, why.retryable),
                 (Verified::RegistryRateLimited, Some(429), true)
@@ -98,20 +98,20 @@ async fn case_62_a_body_that_drips_for_ever_ends_with_the_artifacts_time() {
     let registries = Registries::new(config).unwrap();
     let name = repository(&registry, REPO);
     let start = Instant::now();
-    let why = unread(registries.manifest(&name, &Reference::Digest(subject)).await);
+    let why = unread(registries.fetch_manifest(&name, &Reference::Digest(subject)).await);
     assert_eq!((why.reason, why.retryable), (Verified::RegistryUnreachable, true));
     assert_eq!(why.why, "the answer does not end in time");
     // One artifact's time is shared by all that is asked for it.
-    let one = registries.per_artifact();
+    let one = registries.with_artifact_budget();
     let start_shared = Instant::now();
     for _ in 0..5 {
-        unread(one.manifest(&name, &Reference::Digest(subject)).await);
+        unread(one.fetch_manifest(&name, &Reference::Digest(subject)).await);
     }
     assert!(start.elapsed() < Duration::from_secs(20));
     assert!(start_shared.elapsed() >= Duration::from_millis(400));
     let asked = registry.log().len();
     assert_eq!(
-        unread(one.manifest(&name, &Reference::Digest(subject)).await).why,
+        unread(one.fetch_manifest(&name, &Reference::Digest(subject)).await).why,
         "no time left for this artifact"
     );
     assert_eq!(registry.log().len(), asked);
@@ -124,10 +124,10 @@ async fn an_absence_that_breaks_off_is_none() {
         let (registry, _, _) = with_evidence();
         registry.fault(99, |_| true, Fault::Cut(length));
         let (registries, name, gone) =
-            (registries(&registry), repository(&registry, REPO), Digest::of(b"gone"));
+            (registries(&registry), repository(&registry, REPO), Digest::hash_bytes(b"gone"));
         for why in [
-            unread(registries.manifest(&name, &Reference::Digest(gone)).await),
-            unread(registries.manifest(&name, &Reference::Tag("gone".into())).await),
+            unread(registries.fetch_manifest(&name, &Reference::Digest(gone)).await),
+            unread(registries.fetch_manifest(&name, &Reference::Tag("gone".into())).await),
             unread(registries.holds_manifest(&name, &gone).await),
             unread(registries.holds_blob(&name, &gone).await),
         ] {
@@ -136,7 +136,7 @@ async fn an_absence_that_breaks_off_is_none() {
         registry.heal();
         registry.behave(|b| b.referrers_page = None);
         registry.fault(99, |_| true, Fault::Cut(length));
-        assert!(registries.referrers(&name, &gone).await.unread.is_some());
+        assert!(registries.fetch_referrers(&name, &gone).await.unread.is_some());
     }
 }
 
@@ -151,13 +151,17 @@ async fn a_registry_that_says_nothing_is_unreachable() {
     config.limits.hold_off = Duration::from_secs(60);
     let registries = Registries::new(config).unwrap();
     let name = repository(&registry, REPO);
-    let why = unread(registries.manifest(&name, &Reference::Digest(subject)).await);
+    let why = unread(registries.fetch_manifest(&name, &Reference::Digest(subject)).await);
     assert_eq!((why.reason, why.why.as_str()), (Verified::RegistryUnreachable, "no answer in time"));
-    let asked = registries.requests().len();
+    let asked = registries.collect_requests().len();
     for _ in 0..50 {
         unread(registries.holds_manifest(&name, &subject).await);
     }
-    assert_eq!(registries.requests().len(), asked, "a registry that is down is not asked by everybody");
+    assert_eq!(
+        registries.collect_requests().len(),
+        asked,
+        "a registry that is down is not asked by everybody"
+    );
 }
 
 #[tokio::test]
@@ -171,7 +175,7 @@ async fn case_62_nobody_listens_or_the_name_is_unknown() {
     let registries =
         Registries::new(RegistriesConfig { hosts, limits: limits(), ..Default::default() }).unwrap();
     for (name, words) in [(refused, "connection refused"), (unknown, "host name not found")] {
-        let why = unread(registries.holds_manifest(&name, &Digest::of(b"x")).await);
+        let why = unread(registries.holds_manifest(&name, &Digest::hash_bytes(b"x")).await);
         assert_eq!(
             (why.reason, why.why.as_str(), why.retryable),
             (Verified::RegistryUnreachable, words, true)
@@ -194,9 +198,9 @@ async fn the_same_fault_has_the_same_words_every_time() {
         let (registry, subject, _) = with_evidence();
         registry.fault(99, |_| true, fault);
         let name = repository(&registry, REPO);
-        let first = unread(registries(&registry).manifest(&name, &Reference::Digest(subject)).await);
+        let first = unread(registries(&registry).fetch_manifest(&name, &Reference::Digest(subject)).await);
         for _ in 0..3 {
-            let next = unread(registries(&registry).manifest(&name, &Reference::Digest(subject)).await);
+            let next = unread(registries(&registry).fetch_manifest(&name, &Reference::Digest(subject)).await);
             assert_eq!(next, first);
         }
     }
@@ -230,22 +234,24 @@ struct Reading {
 
 async fn read_all(registries: &Registries, name: &OciRepository, subject: &Digest) -> Reading {
     let artifact = registries.holds_manifest(name, subject).await;
-    let mut listed = registries.referrers(name, subject).await;
-    listed = registries.referrers_left_out(name, subject, listed).await;
+    let mut listed = registries.fetch_referrers(name, subject).await;
+    listed = registries.fetch_left_out_referrers(name, subject, listed).await;
     let mut blobs = Vec::new();
     for (_, entry) in &listed.entries {
         use Answer::{Absent, Found, Unread};
-        match registries.manifest(name, &Reference::Digest(entry.digest)).await {
+        match registries.fetch_manifest(name, &Reference::Digest(entry.digest)).await {
             Found(manifest) => {
                 let body: Value = serde_json::from_slice(&manifest.bytes).unwrap();
                 let layer = serde_json::from_value(body["layers"][0].clone()).unwrap();
-                blobs.push(registries.blob(name, &layer, 1 << 20).await);
+                blobs.push(registries.fetch_blob(name, &layer, 1 << 20).await);
             }
             Absent => blobs.push(Absent),
             Unread(why) => blobs.push(Unread(why)),
         }
     }
-    let sig = registries.manifest(name, &Reference::Tag(format!("sha256-{}.sig", subject.hex()))).await;
+    let sig = registries
+        .fetch_manifest(name, &Reference::Tag(format!("sha256-{}.sig", subject.format_hex())))
+        .await;
     Reading { artifact, listed, blobs, sig }
 }
 
@@ -280,7 +286,7 @@ async fn failing_at_every_single_request_in_turn_never_looks_like_missing() {
                     "application/vnd.oci.image.manifest.v1+json",
                     br#"{"layers":[]}"#,
                 );
-                registry.tag(REPO, &format!("sha256-{}.sig", subject.hex()), signature);
+                registry.tag(REPO, &format!("sha256-{}.sig", subject.format_hex()), signature);
                 if !has_api {
                     registry.behave(|b| b.referrers_page = None);
                     registry.push_fallback(REPO, &subject, &[registry.descriptor(REPO, &referrer)]);
@@ -314,7 +320,7 @@ async fn a_cached_blob_is_used_only_while_the_registry_holds_it() {
     let registries = Registries::new(config).unwrap();
     let name = repository(&registry, REPO);
     let evidence = blob_of(b"evidence");
-    let ask = || registries.blob(&name, &evidence, 100);
+    let ask = || registries.fetch_blob(&name, &evidence, 100);
     found(ask().await);
     assert_eq!(&found(ask().await)[..], b"evidence");
     let methods: Vec<_> = registry.log().iter().map(|s| s.request.method.clone()).collect();
@@ -326,9 +332,9 @@ async fn a_cached_blob_is_used_only_while_the_registry_holds_it() {
     registry.heal();
     // Poisoned: a miss, no more.
     registry.push_blob(REPO, b"evidence");
-    let file = folder.path().join("sha256").join(Digest::of(b"evidence").hex());
+    let file = folder.path().join("sha256").join(Digest::hash_bytes(b"evidence").format_hex());
     std::fs::write(&file, b"poisoned").unwrap();
     assert_eq!(&found(ask().await)[..], b"evidence");
     assert_eq!(std::fs::read(&file).unwrap(), b"evidence");
-    assert!(registries.warnings().is_empty());
+    assert!(registries.collect_warnings().is_empty());
 }

@@ -4,8 +4,8 @@ use super::writing::Record;
 use super::*;
 use crate::support::layout::Layout;
 use crate::support::peers::peer;
-use expedite::evidence::answer::{Place, Reference, Referrers};
-use expedite::evidence::registry::{AttachError, Attached};
+use expedite::evidence::answer::{EvidencePlace, Reference, Referrers};
+use expedite::evidence::registry::{AttachError, AttachOutcome};
 use expedite::model::reason::Verified;
 use serde_json::{Value, json};
 use std::fs;
@@ -59,11 +59,11 @@ fn with_referrers(root: &Path) -> (Digest, usize) {
 }
 
 async fn list(root: &Path, subject: &Digest) -> Referrers {
-    at(root).referrers(&name("shop/storefront"), subject).await
+    at(root).fetch_referrers(&name("shop/storefront"), subject).await
 }
 
 fn file_of(root: &Path, digest: &Digest) -> PathBuf {
-    root.join("shop/storefront/blobs/sha256").join(digest.hex())
+    root.join("shop/storefront/blobs/sha256").join(digest.format_hex())
 }
 
 #[tokio::test]
@@ -71,20 +71,21 @@ async fn the_listed_manifests_are_opened_to_see_what_they_refer_to() {
     let (_folder, root) = shop();
     let (subject, n) = with_referrers(&root);
     let registries = at(&root);
-    let listed = registries.referrers(&name("shop/storefront"), &subject).await;
+    let listed = registries.fetch_referrers(&name("shop/storefront"), &subject).await;
     assert_eq!((listed.unread.as_ref(), listed.entries.len(), listed.left_out), (None, n, None));
     for (place, entry) in &listed.entries {
-        assert_eq!(*place, Place::Layout);
+        assert_eq!(*place, EvidencePlace::Layout);
         assert_eq!(entry.artifact_type.as_deref(), Some(BUNDLE), "the manifest's own, not the list's");
-        let manifest =
-            found(registries.manifest(&name("shop/storefront"), &Reference::Digest(entry.digest)).await);
+        let manifest = found(
+            registries.fetch_manifest(&name("shop/storefront"), &Reference::Digest(entry.digest)).await,
+        );
         let body: Value = serde_json::from_slice(&manifest.bytes).unwrap();
         assert_eq!(body["subject"]["digest"], json!(subject));
         let layer = serde_json::from_value(body["layers"][0].clone()).unwrap();
-        found(registries.blob(&name("shop/storefront"), &layer, 1 << 20).await);
+        found(registries.fetch_blob(&name("shop/storefront"), &layer, 1 << 20).await);
     }
     found(registries.holds_manifest(&name("shop/storefront"), &subject).await);
-    assert!(registries.requests().is_empty());
+    assert!(registries.collect_requests().is_empty());
 }
 
 #[tokio::test]
@@ -105,7 +106,7 @@ async fn tags_are_ref_names_short_or_whole() {
             json!({"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": subject,
             "size": bytes.len(), "annotations": {"org.opencontainers.image.ref.name": ref_name}}),
         ]);
-        let answer = at(&root).manifest(&name("shop/storefront"), &Reference::Tag(tag.into())).await;
+        let answer = at(&root).fetch_manifest(&name("shop/storefront"), &Reference::Tag(tag.into())).await;
         match hit {
             true => assert_eq!(found(answer).digest, subject, "{ref_name}"),
             false => absent(answer),
@@ -116,14 +117,14 @@ async fn tags_are_ref_names_short_or_whole() {
 #[tokio::test]
 async fn what_is_not_there_is_absent_and_a_missing_root_is_not() {
     let (folder, root) = shop();
-    let gone = Digest::of(b"gone");
+    let gone = Digest::hash_bytes(b"gone");
     let registries = at(&root);
     for path in ["shop/storefront", "shop/unknown", "shop", "unknown/deep/path"] {
         absent(registries.holds_manifest(&name(path), &gone).await);
         absent(registries.holds_blob(&name(path), &gone).await);
-        absent(registries.blob(&name(path), &blob_of(b"gone"), 100).await);
-        absent(registries.manifest(&name(path), &Reference::Tag("none".into())).await);
-        let listed = registries.referrers(&name(path), &gone).await;
+        absent(registries.fetch_blob(&name(path), &blob_of(b"gone"), 100).await);
+        absent(registries.fetch_manifest(&name(path), &Reference::Tag("none".into())).await);
+        let listed = registries.fetch_referrers(&name(path), &gone).await;
         assert!(listed.unread.is_none() && listed.entries.is_empty());
     }
     let file = folder.path().join("file");
@@ -134,8 +135,8 @@ async fn what_is_not_there_is_absent_and_a_missing_root_is_not() {
         for why in [
             unread(registries.holds_manifest(&name, &gone).await),
             unread(registries.holds_blob(&name, &gone).await),
-            unread(registries.blob(&name, &blob_of(b"gone"), 100).await),
-            registries.referrers(&name, &gone).await.unread.unwrap(),
+            unread(registries.fetch_blob(&name, &blob_of(b"gone"), 100).await),
+            registries.fetch_referrers(&name, &gone).await.unread.unwrap(),
         ] {
             assert_eq!(why.reason, Verified::RegistryUnreachable);
             assert!(why.why.contains("image layout root"), "{}", why.why);
@@ -150,7 +151,7 @@ async fn what_is_not_there_is_absent_and_a_missing_root_is_not() {
 
 #[tokio::test]
 async fn a_layout_that_is_broken_is_unread() {
-    let gone = Digest::of(b"gone");
+    let gone = Digest::hash_bytes(b"gone");
     type Break = fn(&Path);
     let breaks: [(&str, Break); 9] = [
         ("no marker", |l| fs::remove_file(l.join("oci-layout")).unwrap()),
@@ -174,8 +175,8 @@ async fn a_layout_that_is_broken_is_unread() {
         let (registries, name) = (at(&root), name("shop/storefront"));
         let why = unread(registries.holds_manifest(&name, &gone).await);
         assert_eq!(why.reason, Verified::RegistryError, "{what}: {why:?}");
-        assert!(registries.referrers(&name, &gone).await.unread.is_some(), "{what}");
-        unread(registries.manifest(&name, &Reference::Tag("x".into())).await);
+        assert!(registries.fetch_referrers(&name, &gone).await.unread.is_some(), "{what}");
+        unread(registries.fetch_manifest(&name, &Reference::Tag("x".into())).await);
         unread(registries.holds_blob(&name, &gone).await);
         // The neighbour is whole.
         absent(registries.holds_manifest(&self::name("shop/catalog"), &gone).await);
@@ -207,13 +208,13 @@ async fn a_flipped_byte_is_an_integrity_error_wherever_it_is() {
     assert_eq!(listed.entries.len(), n - 1, "the others may still prove");
     integrity(listed.unread.unwrap());
     flip(&entry.digest);
-    let manifest = found(at(&root).manifest(&name, &Reference::Digest(entry.digest)).await);
+    let manifest = found(at(&root).fetch_manifest(&name, &Reference::Digest(entry.digest)).await);
     let body: Value = serde_json::from_slice(&manifest.bytes).unwrap();
     let layer: Descriptor = serde_json::from_value(body["layers"][0].clone()).unwrap();
     flip(&layer.digest);
-    integrity(unread(at(&root).blob(&name, &layer, 1 << 20).await));
+    integrity(unread(at(&root).fetch_blob(&name, &layer, 1 << 20).await));
     fs::remove_file(file_of(&root, &layer.digest)).unwrap();
-    absent(at(&root).blob(&name, &layer, 1 << 20).await);
+    absent(at(&root).fetch_blob(&name, &layer, 1 << 20).await);
     // A listed manifest that is gone: dangling, said aloud.
     fs::remove_file(file_of(&root, &entry.digest)).unwrap();
     let listed = list(&root, &subject).await;
@@ -232,7 +233,7 @@ async fn a_list_entry_that_cannot_be_used_may_be_what_is_looked_for() {
     assert_eq!(listed.entries.len(), n);
     assert!(listed.unread.is_some());
     let by_tag = |tag: &str| Reference::Tag(tag.to_owned());
-    unread(at(&root).manifest(&name("shop/storefront"), &by_tag("sha256-00.sig")).await);
+    unread(at(&root).fetch_manifest(&name("shop/storefront"), &by_tag("sha256-00.sig")).await);
 }
 
 #[tokio::test]
@@ -251,19 +252,19 @@ async fn a_copied_fallback_tag_counts_too() {
     let (_folder, root) = shop();
     let layout = Layout::at(root.join("shop/storefront"));
     let (subject, n) = with_referrers(&root);
-    let old = Digest::of(b"{\"old\":1}");
+    let old = Digest::hash_bytes(b"{\"old\":1}");
     fs::write(file_of(&root, &old), b"{\"old\":1}").unwrap();
     let index = json!({"schemaVersion": 2, "mediaType": "application/vnd.oci.image.index.v1+json",
         "manifests": [{"mediaType": "application/vnd.oci.image.manifest.v1+json", "digest": old, "size": 9}]});
     let index = index.to_string().into_bytes();
-    fs::write(file_of(&root, &Digest::of(&index)), &index).unwrap();
+    fs::write(file_of(&root, &Digest::hash_bytes(&index)), &index).unwrap();
     let mut entries = layout.entries();
-    entries.push(json!({"mediaType": "application/vnd.oci.image.index.v1+json", "digest": Digest::of(&index), "size": index.len(),
-        "annotations": {"org.opencontainers.image.ref.name": format!("sha256-{}", subject.hex())}}));
+    entries.push(json!({"mediaType": "application/vnd.oci.image.index.v1+json", "digest": Digest::hash_bytes(&index), "size": index.len(),
+        "annotations": {"org.opencontainers.image.ref.name": format!("sha256-{}", subject.format_hex())}}));
     layout.set_entries(&entries);
     let listed = list(&root, &subject).await;
     assert_eq!(listed.entries.len(), n + 1);
-    assert!(listed.entries.iter().any(|(place, d)| *place == Place::FallbackTag && d.digest == old));
+    assert!(listed.entries.iter().any(|(place, d)| *place == EvidencePlace::FallbackTag && d.digest == old));
 }
 
 #[tokio::test]
@@ -272,10 +273,10 @@ async fn a_change_of_the_list_is_seen() {
     let (subject, n) = with_referrers(&root);
     let registries = at(&root);
     let name = name("shop/storefront");
-    assert_eq!(registries.referrers(&name, &subject).await.entries.len(), n);
+    assert_eq!(registries.fetch_referrers(&name, &subject).await.entries.len(), n);
     let record = Record::new(&subject, "new");
-    assert_eq!(record.attach(&at(&root), &name, &subject).await, Ok(Attached::New));
-    assert_eq!(registries.referrers(&name, &subject).await.entries.len(), n + 1);
+    assert_eq!(record.attach(&at(&root), &name, &subject).await, Ok(AttachOutcome::New));
+    assert_eq!(registries.fetch_referrers(&name, &subject).await.entries.len(), n + 1);
 }
 
 #[tokio::test]
@@ -288,23 +289,23 @@ async fn a_record_is_attached_once_and_what_others_wrote_stays() {
     before["later"] = json!({"b": 1, "a": [null]});
     fs::write(&index, before.to_string()).unwrap();
     let record = Record::new(&subject, "one");
-    assert_eq!(record.attach(&at(&root), &name, &subject).await, Ok(Attached::New));
+    assert_eq!(record.attach(&at(&root), &name, &subject).await, Ok(AttachOutcome::New));
     let bytes = fs::read(&index).unwrap();
-    assert_eq!(record.attach(&at(&root), &name, &subject).await, Ok(Attached::Already));
+    assert_eq!(record.attach(&at(&root), &name, &subject).await, Ok(AttachOutcome::Already));
     assert_eq!(fs::read(&index).unwrap(), bytes);
     let mut after: Value = serde_json::from_slice(&bytes).unwrap();
     let entry = after["manifests"].as_array_mut().unwrap().pop().unwrap();
     assert_eq!(after, before);
     assert_eq!(entry["artifactType"], "application/vnd.kokumi.promotion.v1+json");
     assert_eq!(list(&root, &subject).await.entries.len(), n + 1);
-    assert_eq!(&found(at(&root).blob(&name, &blob_of(b"one"), 10).await)[..], b"one");
+    assert_eq!(&found(at(&root).fetch_blob(&name, &blob_of(b"one"), 10).await)[..], b"one");
     let left: Vec<_> =
         fs::read_dir(root.join("shop/storefront")).unwrap().map(|e| e.unwrap().file_name()).collect();
     assert_eq!(left.len(), 3, "{left:?}");
     // A blob that broke is made whole.
-    fs::write(file_of(&root, &Digest::of(b"one")), b"broken").unwrap();
-    assert_eq!(record.attach(&at(&root), &name, &subject).await, Ok(Attached::Already));
-    assert_eq!(&found(at(&root).blob(&name, &blob_of(b"one"), 10).await)[..], b"one");
+    fs::write(file_of(&root, &Digest::hash_bytes(b"one")), b"broken").unwrap();
+    assert_eq!(record.attach(&at(&root), &name, &subject).await, Ok(AttachOutcome::Already));
+    assert_eq!(&found(at(&root).fetch_blob(&name, &blob_of(b"one"), 10).await)[..], b"one");
 }
 
 #[test]
@@ -322,7 +323,7 @@ fn many_writers_at_once_lose_nothing() {
         })
         .collect();
     let outcomes: Vec<_> = writers.into_iter().map(|w| w.join().unwrap()).collect();
-    assert_eq!(outcomes.iter().filter(|o| **o == Attached::New).count(), 6);
+    assert_eq!(outcomes.iter().filter(|o| **o == AttachOutcome::New).count(), 6);
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     assert_eq!(runtime.block_on(list(&root, &subject)).entries.len(), n + 6);
 }
@@ -332,7 +333,7 @@ async fn what_cannot_be_written_is_said() {
     let (_folder, root) = shop();
     let (subject, _) = with_referrers(&root);
     let name = name("shop/storefront");
-    let gone = Digest::of(b"gone");
+    let gone = Digest::hash_bytes(b"gone");
     let record = Record::new(&gone, "one");
     assert_eq!(record.attach(&at(&root), &name, &gone).await, Err(AttachError::SubjectGone(gone)));
     let record = Record::new(&subject, "one");
@@ -344,7 +345,9 @@ async fn what_cannot_be_written_is_said() {
         "{outcome:?}"
     );
     assert!(
-        !fs::read_to_string(root.join("shop/storefront/index.json")).unwrap().contains(&record.digest.hex())
+        !fs::read_to_string(root.join("shop/storefront/index.json"))
+            .unwrap()
+            .contains(&record.digest.format_hex())
     );
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::support::authority::Authority;
 use crate::support::hostile::{Fault, Hostile};
 use expedite::evidence::answer::Reference;
-use expedite::evidence::registry::Environment;
+use expedite::evidence::registry::RegistryEnvironment;
 use expedite::model::reason::Verified;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -21,7 +21,7 @@ fn behind(authority: &Authority) -> (Hostile, Digest) {
     (registry, digest)
 }
 
-fn over_tls(registry: &Hostile, ca_file: Option<PathBuf>, environment: Environment) -> Registries {
+fn over_tls(registry: &Hostile, ca_file: Option<PathBuf>, environment: RegistryEnvironment) -> Registries {
     let host = HostConfig { ca_file, ..HostConfig::default() };
     let hosts = [(registry.host(), host)].into();
     Registries::new(RegistriesConfig { hosts, limits: limits(), environment, ..Default::default() }).unwrap()
@@ -32,9 +32,10 @@ async fn b41_a_private_authority_by_file_or_by_ssl_cert_file() {
     let authority = Authority::new();
     let (registry, digest) = behind(&authority);
     let name = repository(&registry, REPO);
-    let by_file = over_tls(&registry, Some(authority.ca_file()), Environment::default());
+    let by_file = over_tls(&registry, Some(authority.ca_file()), RegistryEnvironment::default());
     found(by_file.holds_manifest(&name, &digest).await);
-    let environment = Environment { ssl_cert_file: Some(authority.ca_file()), ..Environment::default() };
+    let environment =
+        RegistryEnvironment { ssl_cert_file: Some(authority.ca_file()), ..RegistryEnvironment::default() };
     found(over_tls(&registry, None, environment).holds_manifest(&name, &digest).await);
 }
 
@@ -44,8 +45,9 @@ async fn b41_case_62_a_certificate_that_is_not_trusted_is_reported_as_such() {
     let (registry, digest) = behind(&authority);
     let name = repository(&registry, REPO);
     for ca_file in [None, Some(stranger.ca_file())] {
-        let why =
-            unread(over_tls(&registry, ca_file, Environment::default()).holds_manifest(&name, &digest).await);
+        let why = unread(
+            over_tls(&registry, ca_file, RegistryEnvironment::default()).holds_manifest(&name, &digest).await,
+        );
         assert_eq!((why.reason, why.retryable), (Verified::RegistryUnreachable, false));
         assert_eq!(why.why, "TLS: invalid peer certificate: UnknownIssuer");
         assert!(why.request.contains(&registry.host()), "{}", why.request);
@@ -55,7 +57,7 @@ async fn b41_case_62_a_certificate_that_is_not_trusted_is_reported_as_such() {
     let other = Authority::for_names(&["registry.shop.example"]);
     let (registry, digest) = behind(&other);
     let name = repository(&registry, REPO);
-    let registries = over_tls(&registry, Some(other.ca_file()), Environment::default());
+    let registries = over_tls(&registry, Some(other.ca_file()), RegistryEnvironment::default());
     let why = unread(registries.holds_manifest(&name, &digest).await);
     assert!(
         why.why.starts_with("TLS: invalid peer certificate: certificate not valid for name"),
@@ -77,7 +79,7 @@ async fn an_authority_file_that_is_none_is_said_before_anything_is_asked() {
         assert!(failure.cause.contains(file.file_name().unwrap().to_str().unwrap()), "{}", failure.cause);
     }
     let (registry, digest) = behind(&authority);
-    let environment = Environment { ssl_cert_file: Some(junk), ..Environment::default() };
+    let environment = RegistryEnvironment { ssl_cert_file: Some(junk), ..RegistryEnvironment::default() };
     let registries = over_tls(&registry, None, environment);
     let why = unread(registries.holds_manifest(&repository(&registry, REPO), &digest).await);
     assert_eq!(why.reason, Verified::RegistryUnreachable);
@@ -97,7 +99,7 @@ async fn plain_http_where_https_is_spoken_and_the_reverse_are_unreachable() {
 
     let plain = Hostile::start();
     let digest = plain.push_artifact(REPO, &[]);
-    let registries = over_tls(&plain, None, Environment::default());
+    let registries = over_tls(&plain, None, RegistryEnvironment::default());
     let why = unread(registries.holds_manifest(&repository(&plain, REPO), &digest).await);
     assert_eq!(why.reason, Verified::RegistryUnreachable);
     assert!(why.why.starts_with("TLS: "), "{}", why.why);
@@ -109,11 +111,11 @@ async fn case_68_a_redirect_from_https_to_http_is_refused() {
     let (registry, digest) = behind(&authority);
     let storage = Hostile::start();
     registry.fault(99, |_| true, Fault::redirect(format!("{}/x", storage.url())));
-    let registries = over_tls(&registry, Some(authority.ca_file()), Environment::default());
+    let registries = over_tls(&registry, Some(authority.ca_file()), RegistryEnvironment::default());
     let name = repository(&registry, REPO);
-    let why = unread(registries.manifest(&name, &Reference::Digest(digest)).await);
+    let why = unread(registries.fetch_manifest(&name, &Reference::Digest(digest)).await);
     assert_eq!(why.why, "redirects from https to something else, which is refused");
-    assert!(registries.referrers(&name, &digest).await.unread.is_some());
+    assert!(registries.fetch_referrers(&name, &digest).await.unread.is_some());
     assert!(storage.log().is_empty());
 }
 
@@ -125,12 +127,12 @@ async fn a_realm_in_the_clear_gets_nothing_from_a_registry_over_tls() {
     let thief = Hostile::start();
     for realm in [format!("{}/token", thief.url()), format!("http://{}/token", registry.host())] {
         registry.behave(|b| b.auth = Auth::Bearer { realm: Some(realm) });
-        let registries = over_tls(&registry, Some(authority.ca_file()), Environment::default());
+        let registries = over_tls(&registry, Some(authority.ca_file()), RegistryEnvironment::default());
         let why = unread(registries.holds_manifest(&repository(&registry, REPO), &digest).await);
         assert_eq!(why.why, "the token realm is plain http, the registry is not");
     }
     registry.behave(|b| b.auth = Auth::Bearer { realm: None });
-    let registries = over_tls(&registry, Some(authority.ca_file()), Environment::default());
+    let registries = over_tls(&registry, Some(authority.ca_file()), RegistryEnvironment::default());
     found(registries.holds_manifest(&repository(&registry, REPO), &digest).await);
     assert!(thief.log().is_empty());
 }
@@ -221,12 +223,12 @@ fn pipe(client: TcpStream, server: TcpStream) -> Option<()> {
     }
 }
 
-fn proxied(https: Option<&Proxy>, http: Option<&Proxy>, no_proxy: Option<&str>) -> Environment {
-    Environment {
+fn proxied(https: Option<&Proxy>, http: Option<&Proxy>, no_proxy: Option<&str>) -> RegistryEnvironment {
+    RegistryEnvironment {
         https_proxy: https.map(Proxy::url),
         http_proxy: http.map(Proxy::url),
         no_proxy: no_proxy.map(str::to_owned),
-        ..Environment::default()
+        ..RegistryEnvironment::default()
     }
 }
 
@@ -276,9 +278,12 @@ async fn b41_a_proxy_that_fails_is_reported_as_the_proxy() {
     let proxy = Proxy::start(Manner::WantsCredentials);
     let environment = proxied(None, Some(&proxy), None);
     let registries = Registries::new(RegistriesConfig { environment, ..config(&plain) }).unwrap();
-    let why = unread(registries.manifest(&repository(&plain, REPO), &Reference::Digest(digest)).await);
+    let why = unread(registries.fetch_manifest(&repository(&plain, REPO), &Reference::Digest(digest)).await);
     assert_eq!((why.reason, why.status), (Verified::RegistryUnreachable, Some(407)));
-    let gone = Environment { https_proxy: Some("http://127.0.0.1:1".into()), ..Environment::default() };
+    let gone = RegistryEnvironment {
+        https_proxy: Some("http://127.0.0.1:1".into()),
+        ..RegistryEnvironment::default()
+    };
     let (registry, digest) = behind(&authority);
     let registries = over_tls(&registry, Some(authority.ca_file()), gone);
     let why = unread(registries.holds_manifest(&repository(&registry, REPO), &digest).await);

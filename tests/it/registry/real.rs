@@ -4,8 +4,8 @@ use super::writing::Record;
 use super::*;
 use crate::support::peers::peer;
 use crate::support::servers::{Server, docker_registry, refreg};
-use expedite::evidence::answer::{Place, Reference};
-use expedite::evidence::registry::Attached;
+use expedite::evidence::answer::{EvidencePlace, Reference};
+use expedite::evidence::registry::AttachOutcome;
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
@@ -52,18 +52,21 @@ fn oras_lists(oras: &Path, server: &Server, subject: &Digest) -> Vec<Digest> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn b37_real_registries_with_and_without_the_api_are_read_and_written() {
     let Some(oras) = peer("oras") else { return };
-    for (server, place) in [(refreg(), Place::Api), (docker_registry(), Place::FallbackTag)] {
+    for (server, place) in [(refreg(), EvidencePlace::Api), (docker_registry(), EvidencePlace::FallbackTag)] {
         let Some(server) = server else { continue };
         let subject = push(&oras, &server);
         let (registries, name) = at(&server);
-        assert_eq!(found(registries.manifest(&name, &Reference::Tag("v1".into())).await).digest, subject);
+        assert_eq!(
+            found(registries.fetch_manifest(&name, &Reference::Tag("v1".into())).await).digest,
+            subject
+        );
         found(registries.holds_manifest(&name, &subject).await);
-        absent(registries.holds_manifest(&name, &Digest::of(b"gone")).await);
-        absent(registries.manifest(&name, &Reference::Tag("none".into())).await);
-        absent(registries.holds_blob(&name, &Digest::of(b"gone")).await);
+        absent(registries.holds_manifest(&name, &Digest::hash_bytes(b"gone")).await);
+        absent(registries.fetch_manifest(&name, &Reference::Tag("none".into())).await);
+        absent(registries.holds_blob(&name, &Digest::hash_bytes(b"gone")).await);
         let other = OciRepository::parse(&format!("{}/not/there", server.address)).unwrap();
         absent(registries.holds_manifest(&other, &subject).await);
-        assert_eq!(registries.referrers(&other, &subject).await.unread, None);
+        assert_eq!(registries.fetch_referrers(&other, &subject).await.unread, None);
 
         // Six at once, each twice, as processes that know nothing of each other.
         let records: Vec<_> = (0..6).map(|n| Record::new(&subject, &format!("record {n}"))).collect();
@@ -74,15 +77,15 @@ async fn b37_real_registries_with_and_without_the_api_are_read_and_written() {
         let outcomes = futures::future::join_all(attaching).await;
         assert!(outcomes.iter().all(Result::is_ok), "{outcomes:?}");
         let again = records[0].attach(&registries, &name, &subject).await;
-        assert_eq!(again, Ok(Attached::Already));
+        assert_eq!(again, Ok(AttachOutcome::Already));
 
-        let listed = registries.referrers(&name, &subject).await;
+        let listed = registries.fetch_referrers(&name, &subject).await;
         assert_eq!(listed.unread, None);
         assert!(listed.entries.iter().all(|(p, _)| *p == place));
         let mut wanted: Vec<_> = records.iter().map(|r| r.digest).collect();
         wanted.sort();
         assert_eq!(listed.entries.iter().map(|(_, d)| d.digest).collect::<Vec<_>>(), wanted);
         assert_eq!(oras_lists(&oras, &server, &subject), wanted);
-        assert_eq!(&found(registries.blob(&name, &blob_of(b"record 3"), 100).await)[..], b"record 3");
+        assert_eq!(&found(registries.fetch_blob(&name, &blob_of(b"record 3"), 100).await)[..], b"record 3");
     }
 }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::support::hostile::{Answer as Wire, Auth, Fault, Hostile};
 use ::bytes::Bytes;
-use expedite::evidence::answer::{Place, Referrers};
-use expedite::evidence::registry::{AttachError, Attached, Environment, Writer};
+use expedite::evidence::answer::{EvidencePlace, Referrers};
+use expedite::evidence::registry::{AttachError, AttachOutcome, RegistryEnvironment, Writer};
 use expedite::model::reason::Verified;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -27,7 +27,7 @@ impl Record {
     /// About a `subject` of this size; only tools that walk a layout look at it.
     pub fn sized(subject: &Digest, size: usize, text: &str) -> Self {
         let layer = Bytes::copy_from_slice(text.as_bytes());
-        let (empty, layer_digest) = (Digest::of(b"{}"), Digest::of(&layer));
+        let (empty, layer_digest) = (Digest::hash_bytes(b"{}"), Digest::hash_bytes(&layer));
         let manifest = json!({
             "schemaVersion": 2, "mediaType": "application/vnd.oci.image.manifest.v1+json",
             "artifactType": "application/vnd.kokumi.promotion.v1+json",
@@ -38,7 +38,7 @@ impl Record {
         })
         .to_string()
         .into_bytes();
-        let digest = Digest::of(&manifest);
+        let digest = Digest::hash_bytes(&manifest);
         Self { manifest, digest, blobs: vec![(empty, Bytes::from_static(b"{}")), (layer_digest, layer)] }
     }
 
@@ -47,8 +47,8 @@ impl Record {
         registries: &Registries,
         name: &OciRepository,
         subject: &Digest,
-    ) -> Result<Attached, AttachError> {
-        Writer::new(registries).attach(name, subject, &self.manifest, &self.digest, &self.blobs).await
+    ) -> Result<AttachOutcome, AttachError> {
+        Writer::new(registries).attach_record(name, subject, &self.manifest, &self.digest, &self.blobs).await
     }
 }
 
@@ -62,13 +62,13 @@ fn with_artifact(api: bool) -> (Hostile, Digest) {
 }
 
 async fn list(registry: &Hostile, subject: &Digest) -> Referrers {
-    registries(registry).referrers(&repository(registry, REPO), subject).await
+    registries(registry).fetch_referrers(&repository(registry, REPO), subject).await
 }
 
 fn fallback_entries(registry: &Hostile, subject: &Digest) -> Vec<Value> {
     let mut store = registry.store();
     let repository = store.repository(REPO);
-    let digest = repository.tags[&format!("sha256-{}", subject.hex())];
+    let digest = repository.tags[&format!("sha256-{}", subject.format_hex())];
     let index: Value = serde_json::from_slice(&repository.manifests[&digest].1).unwrap();
     index["manifests"].as_array().unwrap().clone()
 }
@@ -92,10 +92,10 @@ async fn case_72_a_record_is_attached_once() {
         let (registry, subject) = with_artifact(api);
         let name = repository(&registry, REPO);
         let record = Record::new(&subject, "one");
-        assert_eq!(record.attach(&registries(&registry), &name, &subject).await, Ok(Attached::New));
+        assert_eq!(record.attach(&registries(&registry), &name, &subject).await, Ok(AttachOutcome::New));
         let written =
             registry.log().iter().filter(|s| s.request.method != "GET" && s.request.method != "HEAD").count();
-        assert_eq!(record.attach(&registries(&registry), &name, &subject).await, Ok(Attached::Already));
+        assert_eq!(record.attach(&registries(&registry), &name, &subject).await, Ok(AttachOutcome::Already));
         let now =
             registry.log().iter().filter(|s| s.request.method != "GET" && s.request.method != "HEAD").count();
         assert_eq!(written, now, "the second time nothing is written");
@@ -103,14 +103,14 @@ async fn case_72_a_record_is_attached_once() {
         assert_eq!(listed.unread, None);
         assert_eq!(listed.entries.len(), 1);
         let (place, entry) = &listed.entries[0];
-        assert_eq!(*place, if api { Place::Api } else { Place::FallbackTag });
+        assert_eq!(*place, if api { EvidencePlace::Api } else { EvidencePlace::FallbackTag });
         assert_eq!(entry.digest, record.digest);
         assert_eq!(entry.artifact_type.as_deref(), Some("application/vnd.kokumi.promotion.v1+json"));
         assert_eq!(entry.annotations["org.opencontainers.image.created"], "2026-11-30T00:00:00Z");
-        assert_eq!(&found(registries(&registry).blob(&name, &blob_of(b"one"), 10).await)[..], b"one");
+        assert_eq!(&found(registries(&registry).fetch_blob(&name, &blob_of(b"one"), 10).await)[..], b"one");
         // The list says so, and the manifest is gone: attached anew.
         registry.store().repository(REPO).manifests.remove(&record.digest);
-        assert_eq!(record.attach(&registries(&registry), &name, &subject).await, Ok(Attached::New));
+        assert_eq!(record.attach(&registries(&registry), &name, &subject).await, Ok(AttachOutcome::New));
         if !api {
             assert_eq!(fallback_entries(&registry, &subject).len(), 1);
         }
@@ -147,7 +147,7 @@ async fn a_lost_update_is_noticed_and_made_good_or_reported() {
     let is_index =
         |r: &crate::support::hostile::Request| r.method == "PUT" && r.path.contains("/manifests/sha256-");
     registry.fault(2, is_index, swallowed.clone());
-    assert_eq!(record.attach(&registries(&registry), &name, &subject).await, Ok(Attached::New));
+    assert_eq!(record.attach(&registries(&registry), &name, &subject).await, Ok(AttachOutcome::New));
     assert_eq!(fallback_entries(&registry, &subject).len(), 1);
 
     let (registry, subject) = with_artifact(false);
@@ -158,7 +158,7 @@ async fn a_lost_update_is_noticed_and_made_good_or_reported() {
     config.limits.settle = Duration::from_millis(1);
     config.limits.index_tries = 3;
     let error = record.attach(&Registries::new(config).unwrap(), &name, &subject).await.unwrap_err();
-    assert_eq!(error, AttachError::Contended { tag: format!("sha256-{}", subject.hex()), tries: 3 });
+    assert_eq!(error, AttachError::Contended { tag: format!("sha256-{}", subject.format_hex()), tries: 3 });
     assert!(error.to_string().contains("cannot be found"));
 
     // A registry that does know conditions.
@@ -166,7 +166,7 @@ async fn a_lost_update_is_noticed_and_made_good_or_reported() {
     let name = repository(&registry, REPO);
     registry.fault(1, is_index, Fault::status(412));
     let record = Record::new(&subject, "one");
-    assert_eq!(record.attach(&registries(&registry), &name, &subject).await, Ok(Attached::New));
+    assert_eq!(record.attach(&registries(&registry), &name, &subject).await, Ok(AttachOutcome::New));
 }
 
 #[tokio::test]
@@ -177,7 +177,7 @@ async fn foreign_entries_and_unknown_members_of_the_index_stay() {
         json!({"schemaVersion": 2, "manifests": [foreign], "annotations": {"kept": "yes"}, "extra": null});
     let digest =
         registry.push_manifest(REPO, "application/vnd.oci.image.index.v1+json", index.to_string().as_bytes());
-    let tag = format!("sha256-{}", subject.hex());
+    let tag = format!("sha256-{}", subject.format_hex());
     registry.tag(REPO, &tag, digest);
     let record = Record::new(&subject, "one");
     record.attach(&registries(&registry), &repository(&registry, REPO), &subject).await.unwrap();
@@ -203,7 +203,7 @@ async fn case_49_what_is_no_index_is_never_overwritten() {
     ] {
         let (registry, subject) = with_artifact(false);
         let digest = registry.push_manifest(REPO, "application/json", body.to_string().as_bytes());
-        let tag = format!("sha256-{}", subject.hex());
+        let tag = format!("sha256-{}", subject.format_hex());
         registry.tag(REPO, &tag, digest);
         let record = Record::new(&subject, "one");
         let outcome = record.attach(&registries(&registry), &repository(&registry, REPO), &subject).await;
@@ -234,15 +234,15 @@ async fn case_73_an_oci_subject_of_another_digest_is_taken_as_absent_and_reporte
         |r| r.method == "PUT" && r.path.contains("/manifests/sha256:"),
         Fault::change(|_, a| {
             a.headers.retain(|(n, _)| n != "OCI-Subject");
-            a.headers.push(("OCI-Subject".into(), Digest::of(b"another").to_string()));
+            a.headers.push(("OCI-Subject".into(), Digest::hash_bytes(b"another").to_string()));
         }),
     );
     let registries = registries(&registry);
     let record = Record::new(&subject, "one");
     let name = repository(&registry, REPO);
-    assert_eq!(record.attach(&registries, &name, &subject).await, Ok(Attached::New));
+    assert_eq!(record.attach(&registries, &name, &subject).await, Ok(AttachOutcome::New));
     assert_eq!(fallback_entries(&registry, &subject)[0]["digest"], json!(record.digest));
-    assert_eq!(registries.warnings().len(), 1, "{:?}", registries.warnings());
+    assert_eq!(registries.collect_warnings().len(), 1, "{:?}", registries.collect_warnings());
 }
 
 #[tokio::test]
@@ -277,8 +277,8 @@ async fn a_write_that_meets_the_same_one_is_made_again() {
         registry.fault(1, move |r| r.method == "PUT" && r.path.contains(place), Fault::status(400));
         let record = Record::new(&subject, "one");
         let (registries, name) = (registries(&registry), repository(&registry, REPO));
-        assert_eq!(record.attach(&registries, &name, &subject).await, Ok(Attached::New), "{place}");
-        let listed = registries.referrers(&name, &subject).await;
+        assert_eq!(record.attach(&registries, &name, &subject).await, Ok(AttachOutcome::New), "{place}");
+        let listed = registries.fetch_referrers(&name, &subject).await;
         assert_eq!(
             listed.entries.iter().map(|(_, d)| d.digest).collect::<Vec<_>>(),
             [record.digest],
@@ -297,10 +297,16 @@ async fn case_70_an_upload_elsewhere_gets_no_credentials() {
     let folder = tempfile::tempdir().unwrap();
     let auths = json!({"auths": { registry.host(): {"username": "cook", "password": "secret"} }});
     std::fs::write(folder.path().join("config.json"), auths.to_string()).unwrap();
-    let environment = Environment { docker_config: Some(folder.path().to_owned()), ..Environment::default() };
+    let environment = RegistryEnvironment {
+        docker_config: Some(folder.path().to_owned()),
+        ..RegistryEnvironment::default()
+    };
     let registries = Registries::new(RegistriesConfig { environment, ..config(&registry) }).unwrap();
     let record = Record::new(&subject, "one");
-    assert_eq!(record.attach(&registries, &repository(&registry, REPO), &subject).await, Ok(Attached::New));
+    assert_eq!(
+        record.attach(&registries, &repository(&registry, REPO), &subject).await,
+        Ok(AttachOutcome::New)
+    );
     assert_eq!(storage.log().len(), 1, "the empty config is there already");
     assert!(storage.log().iter().all(|s| s.request.header("authorization").is_none()));
     assert!(storage.lines()[0].contains("?state=a%2Fb&digest=sha256%3A"), "{:?}", storage.lines());
@@ -328,14 +334,14 @@ async fn b35_writing_where_only_reading_is_allowed_fails_by_name_and_reading_goe
         found(registries.holds_manifest(&name, subject).await);
         let outcome = Record::new(subject, "one").attach(&registries, &name, subject).await;
         match *path {
-            "shop/a" => assert_eq!(outcome, Ok(Attached::New)),
+            "shop/a" => assert_eq!(outcome, Ok(AttachOutcome::New)),
             _ => {
                 let error = outcome.unwrap_err().to_string();
                 assert!(error.contains("push to shop/b") && error.contains("is denied (401)"), "{error}");
             }
         }
         found(registries.holds_manifest(&name, subject).await);
-        assert_eq!(registries.referrers(&name, subject).await.unread, None);
+        assert_eq!(registries.fetch_referrers(&name, subject).await.unread, None);
     }
     // A token endpoint that refuses the larger scope outright.
     let name = repository(&registry, "shop/b");
@@ -357,7 +363,7 @@ async fn an_upload_that_breaks_off_is_begun_anew() {
         registry.fault(4, |r| r.method == "PUT" && r.path.contains("/uploads/1"), fault);
         let record = Record::new(&subject, "one");
         let name = repository(&registry, REPO);
-        assert_eq!(record.attach(&registries(&registry), &name, &subject).await, Ok(Attached::New));
+        assert_eq!(record.attach(&registries(&registry), &name, &subject).await, Ok(AttachOutcome::New));
     }
     // No Location, an odd one, an answer that is no acceptance.
     for answer in [
@@ -380,13 +386,13 @@ async fn a_record_that_does_not_fit_together_is_refused_before_any_request() {
     let name = repository(&registry, REPO);
     let writer = Writer::new(&registries(&registry));
     let r = Record::new(&subject, "one");
-    let other = Digest::of(b"other");
+    let other = Digest::hash_bytes(b"other");
     let bad_blob = [(other, Bytes::from_static(b"{}"))];
     for outcome in [
-        writer.attach(&name, &other, &r.manifest, &r.digest, &r.blobs).await,
-        writer.attach(&name, &subject, &r.manifest, &other, &r.blobs).await,
-        writer.attach(&name, &subject, &r.manifest, &r.digest, &bad_blob).await,
-        writer.attach(&name, &subject, b"no json", &Digest::of(b"no json"), &[]).await,
+        writer.attach_record(&name, &other, &r.manifest, &r.digest, &r.blobs).await,
+        writer.attach_record(&name, &subject, &r.manifest, &other, &r.blobs).await,
+        writer.attach_record(&name, &subject, &r.manifest, &r.digest, &bad_blob).await,
+        writer.attach_record(&name, &subject, b"no json", &Digest::hash_bytes(b"no json"), &[]).await,
     ] {
         assert!(matches!(outcome, Err(AttachError::Inconsistent(_))), "{outcome:?}");
     }
@@ -406,12 +412,12 @@ async fn attaching_that_fails_at_any_request_is_completed_by_the_next_run() {
             config.limits.tries = 1;
             let first = record.attach(&Registries::new(config).unwrap(), &name, &subject).await;
             registry.heal();
-            let finished = first == Ok(Attached::New);
+            let finished = first == Ok(AttachOutcome::New);
             let second = record.attach(&registries(&registry), &name, &subject).await;
             assert!(second.is_ok(), "request {n}, API {api}: {second:?}");
             assert_eq!(list(&registry, &subject).await.entries.len(), 1, "request {n}, API {api}");
             if finished {
-                assert_eq!(second, Ok(Attached::Already));
+                assert_eq!(second, Ok(AttachOutcome::Already));
                 assert!(n > 6);
                 break;
             }

@@ -107,8 +107,13 @@ pub fn approve(place: &Place, order: &str, version: u32, digest: &str, when: Tim
     let (namespace, name) = order.split_once('/').unwrap();
     let preparation = PreparationName::parse(&format!("{name}-{version}")).unwrap();
     let in_namespace = Namespace::parse(namespace).unwrap();
-    let message =
-        ssh_vote::bytes(&in_namespace, &preparation, Digest::parse(digest).unwrap(), Ballot::Approve, when);
+    let message = ssh_vote::build_vote_bytes(
+        &in_namespace,
+        &preparation,
+        Digest::parse(digest).unwrap(),
+        Ballot::Approve,
+        when,
+    );
     let signature = ann().sign(ssh_vote::NAMESPACE, ssh_key::HashAlg::Sha512, &message).unwrap();
     let vote = serde_json::json!({
         "apiVersion": "delivery.kokumi.dev/v1alpha1",

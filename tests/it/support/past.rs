@@ -4,10 +4,10 @@
 use super::forge::Renderer;
 use super::harness::{Place, Said, copy};
 use super::layout::{self, Layout};
-use expedite::attest::key::Signer;
+use expedite::attest::key::RecordSigner;
 use expedite::model::approval::Ballot;
 use expedite::model::id::{ClusterName, Digest, Namespace, OrderRef, PreparationName};
-use expedite::model::naming::application_name;
+use expedite::model::naming::build_application_name;
 use expedite::model::time::Time;
 use expedite::policy::gates::ssh_vote;
 use p256::pkcs8::{EncodePrivateKey as _, EncodePublicKey as _, LineEnding};
@@ -151,7 +151,7 @@ impl Past {
         let preparation = PreparationName::parse("podinfo-1").unwrap();
         let digest = Digest::parse(&self.digest).unwrap();
         let time = Time::parse(when).unwrap();
-        let message = ssh_vote::bytes(&namespace, &preparation, digest, Ballot::Approve, time);
+        let message = ssh_vote::build_vote_bytes(&namespace, &preparation, digest, Ballot::Approve, time);
         let signature = ann().sign(ssh_vote::NAMESPACE, ssh_key::HashAlg::Sha512, &message).unwrap();
         self.object(
             "Approval",
@@ -170,7 +170,7 @@ impl Past {
     /// What Argo CD says of staging.
     pub fn observe(&self, digest: &str, health: &str, since: &str, reconciled: &str) {
         let order = OrderRef::parse(STAGING).unwrap();
-        let name = application_name(&order, &ClusterName::parse("dev-1").unwrap()).unwrap();
+        let name = build_application_name(&order, &ClusterName::parse("dev-1").unwrap()).unwrap();
         let source =
             json!({"repoURL": format!("oci://r.example/{STAGING}"), "targetRevision": digest, "path": "."});
         let destination = json!({"server": "https://dev-1.example", "namespace": "staging"});
@@ -269,7 +269,7 @@ impl Past {
     }
 
     /// The job's key.
-    pub fn job(&self) -> Signer {
-        Signer::from_pem(&job_pem(), None).unwrap()
+    pub fn job(&self) -> RecordSigner {
+        RecordSigner::from_pem(&job_pem(), None).unwrap()
     }
 }

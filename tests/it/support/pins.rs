@@ -4,9 +4,9 @@ use expedite::model::environment::OnDelete;
 use expedite::model::id::{
     Artifact, ClusterName, Digest, EnvironmentName, Namespace, OciRepository, OrderRef, PreparationName,
 };
-use expedite::model::naming::{application_name, application_path};
+use expedite::model::naming::{build_application_name, build_application_path};
 use expedite::model::order::Mode;
-use expedite::model::plan::{ApplicationAction, ApplicationPlan, Decision, Pin, Plan, Row, ServingPlan};
+use expedite::model::plan::{ApplicationAction, ApplicationPlan, Decision, Pin, Plan, PlanRow, ServingPlan};
 use expedite::model::time::Time;
 use expedite::model::world::{ApplicationFile, GitOps};
 use std::sync::Arc;
@@ -19,19 +19,19 @@ pub fn pin(order: &str, cluster: &str, content: &str) -> Pin {
         preparation: PreparationName::parse(&format!(
             "{}-{}",
             order.name,
-            Digest::of(content.as_bytes()).short()
+            Digest::hash_bytes(content.as_bytes()).format_short()
         ))
         .unwrap(),
         artifact: Artifact {
             repository: OciRepository::parse("registry.shop.example:5000/shop/podinfo").unwrap(),
-            digest: Digest::of(content.as_bytes()),
+            digest: Digest::hash_bytes(content.as_bytes()),
         },
         target_namespace: order.namespace.clone(),
         environment: EnvironmentName::parse("production").unwrap(),
         project: "default".into(),
         on_delete: OnDelete::Cascade,
         server: format!("https://{cluster}.example:6443"),
-        name: application_name(&order, &cluster).unwrap(),
+        name: build_application_name(&order, &cluster).unwrap(),
         argocd_namespace: "argocd".into(),
         found_finalizers: None,
         cluster,
@@ -44,14 +44,14 @@ pub fn pinned(pin: Pin) -> ApplicationPlan {
     ApplicationPlan {
         cluster: pin.cluster.clone(),
         name: pin.name.clone(),
-        path: application_path(&pin.order, &pin.name),
+        path: build_application_path(&pin.order, &pin.name),
         action: ApplicationAction::Pin(Arc::new(pin)),
     }
 }
 
 /// A row that keeps what is deployed.
-pub fn row(order: &str, serving: ServingPlan, applications: Vec<ApplicationPlan>) -> Row {
-    Row {
+pub fn row(order: &str, serving: ServingPlan, applications: Vec<ApplicationPlan>) -> PlanRow {
+    PlanRow {
         order: OrderRef::parse(order).unwrap(),
         origin: None,
         environment: Some(EnvironmentName::parse("production").unwrap()),
@@ -68,7 +68,7 @@ pub fn row(order: &str, serving: ServingPlan, applications: Vec<ApplicationPlan>
 }
 
 /// A plan of rows.
-pub fn plan(rows: Vec<Row>) -> Plan {
+pub fn plan(rows: Vec<PlanRow>) -> Plan {
     Plan {
         at: Time::from_unix(1_790_000_000),
         head: None,
@@ -83,7 +83,7 @@ pub fn plan(rows: Vec<Row>) -> Plan {
 pub fn application_file(text: &str, owner: Option<&str>) -> ApplicationFile {
     let application = serde_yaml::from_str(text)
         .map(Arc::new)
-        .map_err(|e| expedite::error::Failure::input("wrong", e.to_string()));
+        .map_err(|e| expedite::error::Failure::new_input("wrong", e.to_string()));
     ApplicationFile { text: text.into(), owner: owner.map(|o| OrderRef::parse(o).unwrap()), application }
 }
 
@@ -105,9 +105,9 @@ pub fn serving_file(order: &str, text: &str) -> expedite::model::world::ServingF
     }
     let serving = serde_yaml::from_value(value)
         .map(Arc::new)
-        .map_err(|e| expedite::error::Failure::input("wrong", e.to_string()));
+        .map_err(|e| expedite::error::Failure::new_input("wrong", e.to_string()));
     expedite::model::world::ServingFile {
-        path: expedite::model::naming::serving_path(&order),
+        path: expedite::model::naming::build_serving_path(&order),
         text: text.into(),
         serving,
     }

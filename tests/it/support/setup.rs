@@ -4,7 +4,7 @@ use expedite::evidence::gather::GatherOptions;
 use expedite::evidence::registry::Registries;
 use expedite::git::Repository;
 use expedite::model::time::{Span, Time};
-use expedite::policy::decide::Options;
+use expedite::policy::decide::PlanOptions;
 use expedite::run::{Setup, Source, SourcePlace};
 use std::path::Path;
 
@@ -34,10 +34,10 @@ pub fn setup<'a>(
         records: false,
         argocd_namespace: "argocd".into(),
         require_observation: false,
-        options: Options::default(),
+        options: PlanOptions::default(),
         now,
         foreseen: false,
         explained: None,
-        rescan: Span::of_seconds(86_400),
+        rescan: Span::from_seconds(86_400),
     }
 }

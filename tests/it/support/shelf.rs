@@ -59,11 +59,11 @@ impl Shelf {
     }
 
     pub fn blob_path(&self, digest: &Digest) -> PathBuf {
-        self.folder().join("blobs/sha256").join(digest.hex())
+        self.folder().join("blobs/sha256").join(digest.format_hex())
     }
 
     pub fn blob(&self, bytes: &[u8]) -> Digest {
-        let digest = Digest::of(bytes);
+        let digest = Digest::hash_bytes(bytes);
         fs::write(self.blob_path(&digest), bytes).unwrap();
         digest
     }
@@ -165,7 +165,7 @@ impl Shelf {
         let manifest = json!({
             "schemaVersion": 2, "mediaType": OCI_MANIFEST, "config": config, "layers": layers,
         });
-        let tag = format!("sha256-{}.{suffix}", artifact.digest.hex());
+        let tag = format!("sha256-{}.{suffix}", artifact.digest.format_hex());
         self.manifest(&manifest, Some(&tag))
     }
 

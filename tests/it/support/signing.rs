@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use expedite::evidence::keys::{KeyRing, fingerprint};
+use expedite::evidence::keys::{KeyRing, compute_fingerprint};
 use expedite::model::id::Digest;
 use expedite::model::kitchen::{KitchenSpec, Role, TrustedKey};
 use serde_json::{Value, json};
@@ -44,7 +44,7 @@ impl Key {
 
     /// As a bundle's hint names it.
     pub fn hint(&self) -> String {
-        fingerprint(&self.signer.to_sigstore_keypair().unwrap().public_key_to_der().unwrap())
+        compute_fingerprint(&self.signer.to_sigstore_keypair().unwrap().public_key_to_der().unwrap())
     }
 
     /// Raw signature bytes; DER for ECDSA.
@@ -82,7 +82,7 @@ pub fn ring(key: &Key) -> KeyRing {
 
 #[track_caller]
 pub fn usable(spec: &KitchenSpec) -> KeyRing {
-    let ring = KeyRing::read(spec);
+    let ring = KeyRing::from_kitchen(spec);
     assert_eq!(ring.state().errors, Vec::<String>::new());
     ring
 }
@@ -98,7 +98,7 @@ pub fn simple_payload(digest: &Digest) -> String {
 pub fn statement(digest: &Digest, predicate_type: &str, predicate: Value) -> Value {
     json!({
         "_type": V1,
-        "subject": [{"name": "r.example/shop/podinfo", "digest": {"sha256": digest.hex()}}],
+        "subject": [{"name": "r.example/shop/podinfo", "digest": {"sha256": digest.format_hex()}}],
         "predicateType": predicate_type,
         "predicate": predicate,
     })
@@ -110,7 +110,7 @@ pub fn slsa(namespace: &str, name: &str) -> Value {
         "buildDefinition": {
             "buildType": "https://example.com/render/v1",
             "externalParameters": {"order": {"namespace": namespace, "name": name}},
-            "resolvedDependencies": [{"uri": "oci://base", "digest": {"sha256": Digest::of(b"base").hex()}}],
+            "resolvedDependencies": [{"uri": "oci://base", "digest": {"sha256": Digest::hash_bytes(b"base").format_hex()}}],
         },
         "runDetails": {
             "builder": {"id": "https://example.com/renderer"},

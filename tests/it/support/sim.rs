@@ -12,7 +12,7 @@ use expedite::model::reason::Ended;
 use expedite::model::serving::{Requested, Serving, ServingSpec};
 use expedite::model::time::{Span, Time};
 use expedite::model::world::*;
-use expedite::policy::decide::{self, Options};
+use expedite::policy::decide::{self, PlanOptions};
 use expedite::policy::gates::{self, Context};
 use expedite::policy::resolve;
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,7 +32,7 @@ pub fn preparation(text: &str) -> PreparationName {
 
 /// The digest of an artifact by a short name.
 pub fn digest(name: &str) -> Digest {
-    Digest::of(name.as_bytes())
+    Digest::hash_bytes(name.as_bytes())
 }
 
 pub struct Sim {
@@ -41,7 +41,7 @@ pub struct Sim {
     pub now: Time,
     /// Artifacts whose evidence is not simply proven.
     pub facts: BTreeMap<Digest, ArtifactFacts>,
-    pub options: Options,
+    pub options: PlanOptions,
     pub trust: Digest,
     pub asked: usize,
     /// Whether history must be proven by signed records.
@@ -69,8 +69,8 @@ impl Default for Sim {
             gitops: GitOps::default(),
             now: time("2026-11-30T09:00:00Z"),
             facts: BTreeMap::new(),
-            options: Options::default(),
-            trust: Digest::of(b"trust"),
+            options: PlanOptions::default(),
+            trust: Digest::hash_bytes(b"trust"),
             asked: 0,
             records: false,
             foreseen: false,
@@ -140,7 +140,7 @@ impl Sim {
 
     pub fn preparation_with(&mut self, of: &str, name: &str, minute: u64, artifact: &str) {
         let reference = order(of);
-        let created = time("2026-11-30T00:00:00Z").plus(Span::of_seconds(minute * 60));
+        let created = time("2026-11-30T00:00:00Z").add_span(Span::from_seconds(minute * 60));
         let digest = digest(name);
         let object = from(&format!(
             "{{metadata: {{name: {name}, namespace: {ns}, creationTimestamp: \"{created}\"}}, spec: {{orderName: {o}, artifact: {{ociRef: \"oci://r.example/{ns}/{o}@{digest}\", digest: \"{digest}\", {artifact}}}}}}}",
@@ -155,7 +155,7 @@ impl Sim {
     /// A Preparation of the artifact that is called `artifact`.
     pub fn preparation_of(&mut self, of: &str, name: &str, minute: u64, artifact: &str, more: &str) {
         let reference = order(of);
-        let created = time("2026-11-30T00:00:00Z").plus(Span::of_seconds(minute * 60));
+        let created = time("2026-11-30T00:00:00Z").add_span(Span::from_seconds(minute * 60));
         let digest = digest(artifact);
         let object = from(&format!(
             "{{metadata: {{name: {name}, namespace: {ns}, creationTimestamp: \"{created}\"}}, spec: {{orderName: {o}, artifact: {{ociRef: \"oci://r.example/shop/podinfo@{digest}\", digest: \"{digest}\", {more}}}}}}}",
@@ -172,7 +172,7 @@ impl Sim {
     }
 
     pub fn later(&mut self, minutes: u64) {
-        self.now = self.now.plus(Span::of_seconds(minutes * 60));
+        self.now = self.now.add_span(Span::from_seconds(minutes * 60));
     }
 
     /// What the promote verb writes: the intent, and nothing else.
@@ -206,7 +206,8 @@ impl Sim {
     }
 
     fn put(&mut self, order: &OrderRef, serving: Serving) {
-        let file = ServingFile { path: serving_path(order), text: "".into(), serving: Ok(Arc::new(serving)) };
+        let file =
+            ServingFile { path: build_serving_path(order), text: "".into(), serving: Ok(Arc::new(serving)) };
         self.gitops.servings.insert(order.clone(), file);
     }
 
@@ -227,7 +228,7 @@ impl Sim {
 
     pub fn plan(&mut self) -> Plan {
         let (cases, facts, context) = self.judged();
-        decide::plan(&cases, &facts, &self.world, &self.gitops, &context, &self.options)
+        decide::decide_plan(&cases, &facts, &self.world, &self.gitops, &context, &self.options)
     }
 
     /// `plan --at`: as of then, on what is known now.
@@ -242,8 +243,8 @@ impl Sim {
     /// What a run decides on.
     pub fn judged(&mut self) -> (Vec<resolve::Case>, Facts, Context) {
         let context = self.context();
-        let cases = resolve::cases(&self.world, &self.gitops, "argocd");
-        let asks = gates::asks(&cases, &context);
+        let cases = resolve::resolve_cases(&self.world, &self.gitops, "argocd");
+        let asks = gates::collect_asks(&cases, &context);
         self.asked = asks.len();
         let mut facts = Facts::default();
         facts.keys.usable.extend([Role::Signature, Role::Provenance]);
@@ -255,12 +256,12 @@ impl Sim {
             };
             facts.artifacts.insert(ask.artifact, known);
         }
-        for ask in gates::record_asks(&cases, &context) {
+        for ask in gates::collect_record_asks(&cases, &context) {
             let nothing = Looked { why: "is not in records/".into(), ..Looked::default() };
             let found = self.signed.get(&ask).cloned().map_or(Evidence::Missing(nothing), Evidence::Proven);
             facts.records.insert(ask, found);
         }
-        for order in gates::pins_to_prove(&cases, &context) {
+        for order in gates::find_pins_to_prove(&cases, &context) {
             let kept = self.signed.iter().filter(|(ask, _)| ask.order == *order);
             facts.records.extend(kept.map(|(ask, proof)| (ask.clone(), Evidence::Proven(proof.clone()))));
         }
@@ -474,7 +475,9 @@ impl Sim {
     }
 
     pub fn reason(&self, of: &str, kind: &str) -> String {
-        self.serving(of).and_then(|s| s.status.condition(kind).map(|c| c.reason.clone())).unwrap_or_default()
+        self.serving(of)
+            .and_then(|s| s.status.find_condition(kind).map(|c| c.reason.clone()))
+            .unwrap_or_default()
     }
 
     pub fn deployed(&self, of: &str) -> Option<String> {
@@ -497,7 +500,7 @@ pub fn file(pin: &Pin) -> ApplicationFile {
         },
         spec: ApplicationSpec {
             source: Some(expedite::model::application::ApplicationSource {
-                repo_url: pin.artifact.repository.url(),
+                repo_url: pin.artifact.repository.format_url(),
                 target_revision: Some(pin.artifact.digest.to_string()),
                 path: Some(".".into()),
                 chart: None,
@@ -521,7 +524,7 @@ pub fn file(pin: &Pin) -> ApplicationFile {
 
 /// A signed statement of one of our predicate types.
 pub fn statement(kind: &str, predicate: serde_json::Value) -> Proof {
-    let blob = Digest::of(format!("{kind} {predicate}").as_bytes());
+    let blob = Digest::hash_bytes(format!("{kind} {predicate}").as_bytes());
     Proof {
         key: "job".into(),
         fingerprint: "f".into(),
@@ -542,9 +545,9 @@ pub fn proven(ask: &Ask) -> ArtifactFacts {
     let proof = Proof {
         key: "renderer".into(),
         fingerprint: "f".into(),
-        digest: Digest::of(b"evidence"),
+        digest: Digest::hash_bytes(b"evidence"),
         place: "referrers API".into(),
-        blob: Digest::of(b"blob"),
+        blob: Digest::hash_bytes(b"blob"),
         statement: None,
     };
     let mut facts = ArtifactFacts::default();
@@ -554,7 +557,7 @@ pub fn proven(ask: &Ask) -> ArtifactFacts {
                 facts.artifact = Some(Evidence::Proven(ArtifactProof {
                     media_type: "application/vnd.oci.image.manifest.v1+json".into(),
                     size: 1,
-                    layer: Digest::of(b"layer"),
+                    layer: Digest::hash_bytes(b"layer"),
                     layer_media_type: "application/vnd.oci.image.layer.v1.tar+gzip".into(),
                 }));
             }

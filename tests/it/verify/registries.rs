@@ -159,7 +159,7 @@ fn a_tag_that_moves_is_read_once_and_the_cache_can_only_miss() {
     assert_eq!(blobs(&third), blobs(&first), "{}", third.stderr);
     assert_eq!(json(&third)["claims"], json(&first)["claims"]);
     for file in &kept {
-        let hash = Digest::of(&fs::read(file).unwrap()).hex();
+        let hash = Digest::hash_bytes(&fs::read(file).unwrap()).format_hex();
         assert_eq!(hash, file.file_name().unwrap().to_str().unwrap(), "it is mended");
     }
 }

@@ -4,7 +4,7 @@ use super::bench::{self, APPROVAL, Bench};
 use super::bundles::files;
 use super::{claim, json};
 use crate::support::forge::Renderer;
-use expedite::evidence::archive::{Archive, Refused};
+use expedite::evidence::archive::{Archive, ArchiveRefusal};
 use expedite::model::id::Digest;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ fn packed(mut files: BTreeMap<String, Vec<u8>>, sums: bool) -> Vec<u8> {
         files.remove(SUMS);
         let mut text = String::new();
         for (name, bytes) in &files {
-            let _ = writeln!(text, "{}  {name}", Digest::of(bytes).hex());
+            let _ = writeln!(text, "{}  {name}", Digest::hash_bytes(bytes).format_hex());
         }
         files.insert(SUMS.into(), text.into_bytes());
     }
@@ -38,10 +38,10 @@ fn packed(mut files: BTreeMap<String, Vec<u8>>, sums: bool) -> Vec<u8> {
 }
 
 fn refused(bytes: &[u8]) -> Option<String> {
-    match Archive::read(&mut &bytes[..]) {
+    match Archive::read_from(&mut &bytes[..]) {
         Ok(_) => None,
-        Err(Refused::Content(why)) => Some(why),
-        Err(Refused::Io(error)) => panic!("{error}"),
+        Err(ArchiveRefusal::Content(why)) => Some(why),
+        Err(ArchiveRefusal::Io(error)) => panic!("{error}"),
     }
 }
 
@@ -158,7 +158,10 @@ fn a_bomb_costs_nothing() {
     // More files than anybody needs.
     let mut all = files(&good);
     for n in 0..8200_u32 {
-        all.insert(format!("blobs/sha256/{}", Digest::of(&n.to_le_bytes()).hex()), n.to_le_bytes().to_vec());
+        all.insert(
+            format!("blobs/sha256/{}", Digest::hash_bytes(&n.to_le_bytes()).format_hex()),
+            n.to_le_bytes().to_vec(),
+        );
     }
     assert!(refused(&packed(all, true)).unwrap().contains("no more are read"));
 }
@@ -221,7 +224,10 @@ fn whoever_makes_the_file_proves_nothing_by_it() {
     // A record that a stranger signed.
     let mut more = all.clone();
     let record = b"{\"mediaType\": \"x\"}";
-    more.insert(format!("expedite/records/{}.json", Digest::of(record).hex()), record.to_vec());
+    more.insert(
+        format!("expedite/records/{}.json", Digest::hash_bytes(record).format_hex()),
+        record.to_vec(),
+    );
     assert_eq!(
         claim(&judged(more, &[], 0), "promotion")["outcome"],
         "Proven",

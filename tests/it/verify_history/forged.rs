@@ -2,8 +2,8 @@
 
 use super::Found;
 use crate::support::past::{Past, SHOP, STAGING};
-use expedite::attest::record::{Promotion, Record};
-use expedite::attest::sign::sign;
+use expedite::attest::record::{PromotionPredicate, Record};
+use expedite::attest::sign::sign_record;
 use expedite::model::id::{Artifact, Digest};
 use serde_json::{Value, json};
 
@@ -102,7 +102,7 @@ fn records_are_neither_edited_nor_removed_nor_added_by_hand() {
     let past = Past::lived();
     past.person();
     let stray = format!("{text}\n");
-    let name = Digest::of(stray.as_bytes()).hex();
+    let name = Digest::hash_bytes(stray.as_bytes()).format_hex();
     past.place.write(&format!("person/records/{SHOP}/{name}.json"), stray);
     past.push(&[]);
     Found::of(&past, &["main^!"]).finds("record-stray", "does not name it");
@@ -150,11 +150,11 @@ fn with_the_key(change: impl Fn(&mut Value), edit: impl Fn(String) -> String) ->
     let payload = base64::Engine::decode(&base64::engine::general_purpose::STANDARD, payload).unwrap();
     let mut statement: Value = serde_json::from_slice(&payload).unwrap();
     change(&mut statement["predicate"]);
-    let body: Promotion = serde_json::from_value(statement["predicate"].clone()).unwrap();
+    let body: PromotionPredicate = serde_json::from_value(statement["predicate"].clone()).unwrap();
     let artifact = Artifact::parse(&format!("oci://r.example/{SHOP}@{}", past.digest)).unwrap();
-    let signed = sign(&Record::Promotion(body), &artifact, &past.job()).unwrap();
+    let signed = sign_record(&Record::Promotion(body), &artifact, &past.job()).unwrap();
     std::fs::remove_file(past.place.path(&file)).unwrap();
-    let name = signed.digest.hex();
+    let name = signed.digest.format_hex();
     past.place.write(&format!("person/records/{SHOP}/{name}.json"), signed.bundle);
     let serving = format!("person/servings/{SHOP}.yaml");
     let old = path.rsplit('/').next().unwrap().strip_suffix(".json").unwrap().to_owned();
@@ -198,7 +198,7 @@ fn the_key_alone_does_not_make_gates_pass() {
     )
     .finds("gate", "gate Checks of podinfo-1: scan:");
     with_the_key(|p| gate(p, "Evidence")["evidence"] = json!([]), same).finds("gate", "names no artifact");
-    let other = Digest::of(b"other").to_string();
+    let other = Digest::hash_bytes(b"other").to_string();
     with_the_key(|p| gate(p, "Evidence")["evidence"][1]["digest"] = json!(other), same)
         .finds("gate", "not in the registry any more");
     with_the_key(|p| gate(p, "Approvals")["evidence"] = json!([]), same).finds("gate", "names no seal");

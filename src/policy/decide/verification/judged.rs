@@ -1,105 +1,110 @@
 //! Claim by claim: what was read becomes one of the four outcomes, with what it rests on.
 
-use super::{KeptRecord, Question};
+use super::{ArtifactQuestion, KeptRecord};
 use crate::model::evidence::{
-    ArtifactFacts, Candidate, Evidence, Facts, Looked, Proof, ScanProof, SealProof, Unread,
+    ArtifactFacts, Evidence, EvidenceCandidate, Facts, Looked, Proof, ScanProof, SealProof, Unread,
 };
 use crate::model::order::ApprovalPolicy;
 use crate::model::reason::{Approved, Verified};
 use crate::model::time::{SKEW, Time};
-use crate::model::verdict::Outcome;
-use crate::model::verification::{ClaimKind, ClaimReport, DemandedCheck, Piece};
-use crate::policy::gates::checks::Answer;
-use crate::policy::gates::evidence::trust_unusable;
-use crate::policy::gates::policy::no_weaker;
+use crate::model::verdict::GateOutcome;
+use crate::model::verification::{ClaimKind, ClaimReport, DemandedCheck, ProofPiece};
+use crate::policy::gates::checks::CheckAnswer;
+use crate::policy::gates::evidence::describe_unusable_trust;
+use crate::policy::gates::policy::is_as_strict;
 use crate::policy::gates::proof::{DEPLOYMENT, PROMOTION};
 use crate::policy::gates::{attestation, vulnerabilities};
 use serde_json::Value;
 
 /// An outcome and its sentence.
-type Answered = (Evidence<Vec<Piece>>, String);
+type Answered = (Evidence<Vec<ProofPiece>>, String);
 
-pub(super) fn judge(question: &Question, facts: &Facts, kept: &[KeptRecord], now: Time) -> Vec<ClaimReport> {
+pub(super) fn judge_claims(
+    question: &ArtifactQuestion,
+    facts: &Facts,
+    kept: &[KeptRecord],
+    now: Time,
+) -> Vec<ClaimReport> {
     let nothing = ArtifactFacts::default();
     let known = facts.artifacts.get(&question.artifact).unwrap_or(&nothing);
     let mut all = Vec::new();
     let mut add = |kind, required, (found, says): Answered| {
         all.push(ClaimReport { kind, required, found, says });
     };
-    add(ClaimKind::Artifact, true, artifact(question, known));
+    add(ClaimKind::Artifact, true, answer_artifact(question, known));
     if !question.not_admitted.is_empty() {
         let why = question.not_admitted.join("; ");
-        add(ClaimKind::Admission, true, invalid(why));
+        add(ClaimKind::Admission, true, answer_invalid(why));
     }
-    add(ClaimKind::Signature, true, simple(known.signature.as_ref(), signed));
-    let provenance = simple(known.provenance.get(&question.order), |p| {
+    add(ClaimKind::Signature, true, answer_found(known.signature.as_ref(), describe_signature));
+    let provenance = answer_found(known.provenance.get(&question.order), |p| {
         let built = p.finished_on.map(|t| format!(", built at {t}")).unwrap_or_default();
         let builder = p.builder.as_ref().map(|b| format!(" by {b}")).unwrap_or_default();
         let says = format!("signed by {}, names Order {}{built}{builder}", p.proof.key, question.order);
-        (vec![piece(&p.proof)], says)
+        (vec![make_piece(&p.proof)], says)
     });
     add(ClaimKind::Provenance, true, provenance);
-    if let Some(of) = question.wanted_seal() {
+    if let Some(of) = question.find_wanted_seal() {
         // A policy that nobody could read may be one: then a seal that was asked for is wanted.
         let required = question.policy().is_some() || question.demanded.is_none();
-        add(ClaimKind::Approvals, required, seal(question, known.approvals.get(of), now));
+        add(ClaimKind::Approvals, required, answer_seal(question, known.approvals.get(of), now));
     } else if question.policy().is_some() {
         let why = format!(
             "an approval is needed, and no Preparation of Order {} is known by this digest: name it with --preparation",
             question.order
         );
-        add(ClaimKind::Approvals, true, missing(why));
+        add(ClaimKind::Approvals, true, answer_missing(why));
     }
     for DemandedCheck { of, check } in question.demanded.iter().flat_map(|d| &d.checks) {
         let kind = ClaimKind::Check { name: check.name.clone(), of: of.clone() };
         let answered = match (&check.attestation, &check.vulnerabilities) {
             (Some(wanted), None) => {
                 let read = known.attestations.get(&wanted.predicate_type);
-                checked(attestation::judge(wanted, read, now), read, piece)
+                answer_check(attestation::judge_statements(wanted, read, now), read, make_piece)
             }
             (None, Some(wanted)) => {
                 let read = known.scans.as_ref();
-                checked(vulnerabilities::judge(wanted, read, now), read, scanned)
+                answer_check(vulnerabilities::judge_scans(wanted, read, now), read, make_scan_piece)
             }
             (Some(_), Some(_)) | (None, None) => {
-                invalid("it must have exactly one of attestation and vulnerabilities".into())
+                answer_invalid("it must have exactly one of attestation and vulnerabilities".into())
             }
         };
         add(kind, true, answered);
     }
     for (kind, predicate) in [(ClaimKind::Promotion, PROMOTION), (ClaimKind::Deployment, DEPLOYMENT)] {
-        add(kind, false, records(question, known.records.as_ref(), kept, predicate));
+        add(kind, false, answer_records(question, known.records.as_ref(), kept, predicate));
     }
-    if let Some(why) = trust_unusable(&facts.keys) {
+    if let Some(why) = describe_unusable_trust(&facts.keys) {
         // As the gate Evidence says it: with such a trust nothing passes.
         for claim in all.iter_mut().filter(|c| c.kind != ClaimKind::Artifact) {
-            let looked = Looked { reason: Some(Verified::SigningKeyNotReady), ..looked(why.clone()) };
+            let looked = Looked { reason: Some(Verified::SigningKeyNotReady), ..make_looked(why.clone()) };
             (claim.found, claim.says) = (Evidence::Missing(looked), why.clone());
         }
     }
     all
 }
 
-fn looked(why: String) -> Looked {
+fn make_looked(why: String) -> Looked {
     Looked { why, ..Looked::default() }
 }
 
-fn missing(why: String) -> Answered {
-    (Evidence::Missing(looked(why.clone())), why)
+fn answer_missing(why: String) -> Answered {
+    (Evidence::Missing(make_looked(why.clone())), why)
 }
 
-fn invalid(why: String) -> Answered {
-    (Evidence::Invalid(looked(why.clone())), why)
+fn answer_invalid(why: String) -> Answered {
+    (Evidence::Invalid(make_looked(why.clone())), why)
 }
 
-fn unread(why: Unread) -> Answered {
-    let says = crate::policy::gates::evidence::unread_text(&why);
+fn answer_unread(why: Unread) -> Answered {
+    let says = crate::policy::gates::evidence::describe_unread(&why);
     (Evidence::Unread(why), says)
 }
 
 /// What was not asked was not read, and never looks like anything else.
-fn not_read() -> Answered {
-    unread(Unread {
+fn answer_not_read() -> Answered {
+    answer_unread(Unread {
         reason: Verified::NotVerified,
         request: String::new(),
         status: None,
@@ -108,22 +113,25 @@ fn not_read() -> Answered {
     })
 }
 
-fn simple<P>(found: Option<&Evidence<P>>, proves: impl Fn(&P) -> (Vec<Piece>, String)) -> Answered {
+fn answer_found<P>(
+    found: Option<&Evidence<P>>,
+    proves: impl Fn(&P) -> (Vec<ProofPiece>, String),
+) -> Answered {
     match found {
-        None => not_read(),
+        None => answer_not_read(),
         Some(Evidence::Proven(proof)) => {
             let (pieces, says) = proves(proof);
             (Evidence::Proven(pieces), says)
         }
         Some(Evidence::Missing(looked)) => (Evidence::Missing(looked.clone()), looked.why.clone()),
         Some(Evidence::Invalid(looked)) => (Evidence::Invalid(looked.clone()), looked.why.clone()),
-        Some(Evidence::Unread(why)) => unread(why.clone()),
+        Some(Evidence::Unread(why)) => answer_unread(why.clone()),
     }
 }
 
-fn artifact(question: &Question, known: &ArtifactFacts) -> Answered {
-    simple(known.artifact.as_ref(), |proof| {
-        let piece = Piece {
+fn answer_artifact(question: &ArtifactQuestion, known: &ArtifactFacts) -> Answered {
+    answer_found(known.artifact.as_ref(), |proof| {
+        let piece = ProofPiece {
             digest: question.artifact.digest,
             blob: proof.layer,
             place: "pinned digest".into(),
@@ -136,12 +144,12 @@ fn artifact(question: &Question, known: &ArtifactFacts) -> Answered {
     })
 }
 
-fn signed(proof: &Proof) -> (Vec<Piece>, String) {
-    (vec![piece(proof)], format!("signed by {}", proof.key))
+fn describe_signature(proof: &Proof) -> (Vec<ProofPiece>, String) {
+    (vec![make_piece(proof)], format!("signed by {}", proof.key))
 }
 
-fn piece(proof: &Proof) -> Piece {
-    Piece {
+fn make_piece(proof: &Proof) -> ProofPiece {
+    ProofPiece {
         digest: proof.digest,
         blob: proof.blob,
         place: proof.place.clone(),
@@ -152,12 +160,15 @@ fn piece(proof: &Proof) -> Piece {
     }
 }
 
-fn seal(question: &Question, found: Option<&Evidence<SealProof>>, now: Time) -> Answered {
+fn answer_seal(question: &ArtifactQuestion, found: Option<&Evidence<SealProof>>, now: Time) -> Answered {
     let answered = match found {
-        Some(Evidence::Proven(seal)) => match void(seal, question.policy(), now) {
+        Some(Evidence::Proven(seal)) => match describe_void(seal, question.policy(), now) {
             Some(why) => {
-                let candidate =
-                    Candidate { place: seal.proof.place.clone(), digest: Some(seal.proof.digest), why };
+                let candidate = EvidenceCandidate {
+                    place: seal.proof.place.clone(),
+                    digest: Some(seal.proof.digest),
+                    why,
+                };
                 let why = candidate.why.clone();
                 let looked = Looked {
                     why: why.clone(),
@@ -166,13 +177,13 @@ fn seal(question: &Question, found: Option<&Evidence<SealProof>>, now: Time) -> 
                 };
                 return (Evidence::Invalid(looked), why);
             }
-            None => return (Evidence::Proven(vec![piece(&seal.proof)]), approved(seal)),
+            None => return (Evidence::Proven(vec![make_piece(&seal.proof)]), describe_approval(seal)),
         },
-        other => simple(other, |_| (Vec::new(), String::new())),
+        other => answer_found(other, |_| (Vec::new(), String::new())),
     };
     // A registry that no longer shows what was sealed hides something: that is no absence.
     match (question.remembered_seal, &answered.0) {
-        (Some(time), Evidence::Missing(looked) | Evidence::Invalid(looked)) => unread(Unread {
+        (Some(time), Evidence::Missing(looked) | Evidence::Invalid(looked)) => answer_unread(Unread {
             reason: Verified::RegistryError,
             request: String::new(),
             status: None,
@@ -189,18 +200,22 @@ fn seal(question: &Question, found: Option<&Evidence<SealProof>>, now: Time) -> 
 }
 
 /// Why a seal does not approve.
-fn void(seal: &SealProof, policy: Option<&ApprovalPolicy>, now: Time) -> Option<String> {
+fn describe_void(seal: &SealProof, policy: Option<&ApprovalPolicy>, now: Time) -> Option<String> {
     if seal.result != Approved::Approved.as_str() {
         return Some(format!("the newest seal (of {}) says {}", seal.sealed_time, seal.result));
     }
-    if seal.sealed_time > now.plus(SKEW) {
+    if seal.sealed_time > now.add_span(SKEW) {
         return Some(format!("the seal is dated {}, ahead of this clock", seal.sealed_time));
     }
-    let today = policy.filter(|today| !no_weaker(&seal.policy, today))?;
-    Some(format!("it was sealed under a policy of {}; today's wants {}", told(&seal.policy), told(today)))
+    let today = policy.filter(|today| !is_as_strict(&seal.policy, today))?;
+    Some(format!(
+        "it was sealed under a policy of {}; today's wants {}",
+        format_policy(&seal.policy),
+        format_policy(today)
+    ))
 }
 
-fn told(policy: &ApprovalPolicy) -> String {
+fn format_policy(policy: &ApprovalPolicy) -> String {
     let groups = match policy.allowed_groups.as_slice() {
         [] => "anybody".to_owned(),
         groups => groups.join(", "),
@@ -208,7 +223,7 @@ fn told(policy: &ApprovalPolicy) -> String {
     format!("{} from {groups}", policy.required_approvals)
 }
 
-fn approved(seal: &SealProof) -> String {
+fn describe_approval(seal: &SealProof) -> String {
     let submissions = seal.proof.statement.as_ref().and_then(|s| s.predicate.get("submissions")?.as_array());
     let voters: Vec<&str> = submissions
         .into_iter()
@@ -221,19 +236,23 @@ fn approved(seal: &SealProof) -> String {
         })
         .collect();
     let by = if voters.is_empty() { String::new() } else { format!(" by {}", voters.join(", ")) };
-    let (time, policy) = (seal.sealed_time, told(&seal.policy));
+    let (time, policy) = (seal.sealed_time, format_policy(&seal.policy));
     format!("approved{by}, sealed at {time} under a policy of {policy}, signed by {}", seal.proof.key)
 }
 
-fn scanned(scan: &ScanProof) -> Piece {
-    Piece { time: Some(scan.finished_on), ..piece(&scan.proof) }
+fn make_scan_piece(scan: &ScanProof) -> ProofPiece {
+    ProofPiece { time: Some(scan.finished_on), ..make_piece(&scan.proof) }
 }
 
 /// A check's answer as an outcome: what is there and does not pass is no proof of it.
-fn checked<P>(answer: Answer, read: Option<&Evidence<Vec<P>>>, piece: impl Fn(&P) -> Piece) -> Answered {
+fn answer_check<P>(
+    answer: CheckAnswer,
+    read: Option<&Evidence<Vec<P>>>,
+    piece: impl Fn(&P) -> ProofPiece,
+) -> Answered {
     let says = answer.message;
     let found = match (answer.outcome, read) {
-        (_, None) => return not_read(),
+        (_, None) => return answer_not_read(),
         (_, Some(Evidence::Unread(why))) => Evidence::Unread(why.clone()),
         (_, Some(Evidence::Missing(looked))) => {
             Evidence::Missing(Looked { why: says.clone(), ..looked.clone() })
@@ -241,12 +260,12 @@ fn checked<P>(answer: Answer, read: Option<&Evidence<Vec<P>>>, piece: impl Fn(&P
         (_, Some(Evidence::Invalid(looked))) => {
             Evidence::Invalid(Looked { why: says.clone(), ..looked.clone() })
         }
-        (Outcome::Passed, Some(Evidence::Proven(read))) => {
-            let rests = |p: &Piece| answer.evidence.iter().any(|e| e.digest == Some(p.digest));
+        (GateOutcome::Passed, Some(Evidence::Proven(read))) => {
+            let rests = |p: &ProofPiece| answer.evidence.iter().any(|e| e.digest == Some(p.digest));
             Evidence::Proven(read.iter().map(piece).filter(rests).collect())
         }
-        (Outcome::Failed | Outcome::Waiting(_), Some(Evidence::Proven(read))) => {
-            let candidate = |p: Piece| Candidate {
+        (GateOutcome::Failed | GateOutcome::Waiting(_), Some(Evidence::Proven(read))) => {
+            let candidate = |p: ProofPiece| EvidenceCandidate {
                 place: p.place,
                 digest: Some(p.digest),
                 why: format!("signed by {}; the check does not pass", p.key),
@@ -260,17 +279,17 @@ fn checked<P>(answer: Answer, read: Option<&Evidence<Vec<P>>>, piece: impl Fn(&P
 
 /// Records of this kind for this Order, wherever they are kept. That there is none says nothing against the
 /// artifact: it may never have been promoted.
-fn records(
-    question: &Question,
+fn answer_records(
+    question: &ArtifactQuestion,
     attached: Option<&Evidence<Vec<Proof>>>,
     kept: &[KeptRecord],
     predicate: &str,
 ) -> Answered {
     let mut proven: Vec<&Proof> = Vec::new();
-    let mut candidates: Vec<Candidate> = Vec::new();
+    let mut candidates: Vec<EvidenceCandidate> = Vec::new();
     let noun = if predicate == PROMOTION { "promotion" } else { "deployment" };
     let attached_proofs = match attached {
-        None => return not_read(),
+        None => return answer_not_read(),
         Some(Evidence::Proven(proofs)) => proofs.as_slice(),
         Some(Evidence::Missing(looked) | Evidence::Invalid(looked)) => {
             candidates.extend(looked.candidates.iter().cloned());
@@ -282,17 +301,21 @@ fn records(
         let Some(statement) = proof.statement.as_ref().filter(|s| s.predicate_type == predicate) else {
             continue;
         };
-        match of_another(&statement.predicate, question) {
+        match describe_mismatch(&statement.predicate, question) {
             None if proven.iter().any(|p| p.blob == proof.blob) => {}
             None => proven.push(proof),
             Some(why) => {
-                candidates.push(Candidate { place: proof.place.clone(), digest: Some(proof.digest), why });
+                candidates.push(EvidenceCandidate {
+                    place: proof.place.clone(),
+                    digest: Some(proof.digest),
+                    why,
+                });
             }
         }
     }
     for record in kept {
         if let Err(why) = &record.found {
-            candidates.push(Candidate {
+            candidates.push(EvidenceCandidate {
                 place: record.place.to_owned(),
                 digest: Some(record.digest),
                 why: why.clone(),
@@ -302,18 +325,18 @@ fn records(
     if !proven.is_empty() {
         let time = |p: &Proof| p.statement.as_ref().and_then(|s| s.time);
         proven.sort_by_key(|p| (std::cmp::Reverse(time(p)), p.blob));
-        let says: Vec<String> = proven.iter().map(|p| happened(p)).collect();
-        return (Evidence::Proven(proven.into_iter().map(piece).collect()), says.join("; "));
+        let says: Vec<String> = proven.iter().map(|p| describe_record(p)).collect();
+        return (Evidence::Proven(proven.into_iter().map(make_piece).collect()), says.join("; "));
     }
     if let Some(Evidence::Unread(why)) = attached {
-        return unread(why.clone());
+        return answer_unread(why.clone());
     }
     let keyless = match attached {
         Some(Evidence::Missing(looked)) => looked.reason == Some(Verified::SigningKeyNotReady),
         Some(Evidence::Proven(_) | Evidence::Invalid(_) | Evidence::Unread(_)) | None => false,
     };
     if keyless {
-        return simple(attached, |_| (Vec::new(), String::new()));
+        return answer_found(attached, |_| (Vec::new(), String::new()));
     }
     candidates.sort_by(|a, b| (&a.place, a.digest, &a.why).cmp(&(&b.place, b.digest, &b.why)));
     let why = match candidates.first() {
@@ -329,7 +352,7 @@ fn records(
 }
 
 /// Why a record is not about this Order.
-fn of_another(predicate: &Value, question: &Question) -> Option<String> {
+fn describe_mismatch(predicate: &Value, question: &ArtifactQuestion) -> Option<String> {
     let part = |name: &str| predicate.get("order").and_then(|o| o.get(name)).and_then(Value::as_str);
     match (part("namespace"), part("name")) {
         (Some(namespace), Some(name))
@@ -343,7 +366,7 @@ fn of_another(predicate: &Value, question: &Question) -> Option<String> {
 }
 
 /// What a record says, in short.
-fn happened(proof: &Proof) -> String {
+fn describe_record(proof: &Proof) -> String {
     let Some(statement) = &proof.statement else { return String::new() };
     let text = |path: &[&str]| {
         let found = path.iter().try_fold(&statement.predicate, |value, name| value.get(name));

@@ -17,7 +17,7 @@ fn minute(n: u32) -> Time {
     Time::from_unix(time("2026-01-10T00:00:00Z").unix() + i64::from(n) * 60)
 }
 fn digest() -> Digest {
-    Digest::of(b"candidate")
+    Digest::hash_bytes(b"candidate")
 }
 fn name(text: &str) -> PreparationName {
     PreparationName::parse(text).unwrap()
@@ -62,7 +62,7 @@ fn approval(vote: &str, person: &str, decision: Ballot, at: Time) -> Approval {
 }
 fn sign_as(mut approval: Approval, person: &str) -> Approval {
     let spec = &approval.spec;
-    let message = ssh_vote::bytes(
+    let message = ssh_vote::build_vote_bytes(
         &Namespace::parse("shop").unwrap(),
         &spec.preparation_ref.name,
         spec.preparation_ref.artifact_digest,
@@ -106,7 +106,7 @@ impl Ask {
     }
     fn tally(&self, approvals: &[Approval], remembered: &[VoteStatus]) -> Tally {
         let namespace = Namespace::parse("shop").unwrap();
-        let question = Question {
+        let question = VoteQuestion {
             namespace: &namespace,
             preparation: &name("podinfo-1"),
             digest: digest(),
@@ -117,7 +117,7 @@ impl Ask {
             deployed: self.deployed,
         };
         let papers = approvals.iter().map(|approval| Paper { approval, by_server: self.by_server });
-        tally(&question, &self.electorate, papers, remembered, time(NOW))
+        tally_votes(&question, &self.electorate, papers, remembered, time(NOW))
     }
 }
 fn reasons(tally: &Tally) -> Vec<(&str, Vote)> {
@@ -157,7 +157,7 @@ fn each_vote_that_does_not_count_says_why() {
     let mut ask = Ask::new(ApprovalTrust::Signed, 1);
     ask.uid = Some("uid-1");
     let mut elsewhere = approval("a-other-digest", "ann", Approve, minute(1));
-    elsewhere.spec.preparation_ref.artifact_digest = Digest::of(b"another");
+    elsewhere.spec.preparation_ref.artifact_digest = Digest::hash_bytes(b"another");
     let mut other_uid = approval("b-other-uid", "ann", Approve, minute(2));
     other_uid.spec.preparation_ref.uid = Some("uid-2".into());
     let mut nowhere = approval("c-nowhere", "ann", Approve, minute(3));
@@ -339,7 +339,7 @@ fn votes_pasted_into_the_status_are_verified_like_any_other() {
     let tally = ask.tally(&[], std::slice::from_ref(&pasted));
     assert!(!tally.met);
     assert_eq!(tally.votes, [], "and it is not carried on");
-    let other = VoteStatus { digest: Digest::of(b"another"), ..pasted };
+    let other = VoteStatus { digest: Digest::hash_bytes(b"another"), ..pasted };
     assert_eq!(Ask::new(ApprovalTrust::Repository, 1).tally(&[], &[other]).votes, []);
 }
 

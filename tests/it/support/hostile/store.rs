@@ -151,7 +151,7 @@ impl Store {
     }
 
     fn put_manifest(&mut self, name: &str, reference: &str, request: &Request) -> Answer {
-        let digest = Digest::of(&request.body);
+        let digest = Digest::hash_bytes(&request.body);
         let kind = request.header("content-type").unwrap_or_default().to_owned();
         let Ok(body) = serde_json::from_slice::<Value>(&request.body) else {
             return Answer::error(400, "MANIFEST_INVALID");
@@ -173,7 +173,7 @@ impl Store {
     }
 
     fn put_blob(&mut self, name: &str, request: &Request) -> Answer {
-        let digest = Digest::of(&request.body);
+        let digest = Digest::hash_bytes(&request.body);
         if request.query("digest") != [digest.to_string()] {
             return Answer::error(400, "DIGEST_INVALID");
         }
@@ -199,13 +199,13 @@ fn split(rest: &str) -> Option<(&str, &str, &str)> {
 
 impl Hostile {
     pub fn push_blob(&self, repository: &str, bytes: &[u8]) -> Digest {
-        let digest = Digest::of(bytes);
+        let digest = Digest::hash_bytes(bytes);
         self.store().repository(repository).blobs.insert(digest, bytes.to_vec());
         digest
     }
 
     pub fn push_manifest(&self, repository: &str, media_type: &str, bytes: &[u8]) -> Digest {
-        let digest = Digest::of(bytes);
+        let digest = Digest::hash_bytes(bytes);
         let entry = (media_type.to_owned(), bytes.to_vec());
         self.store().repository(repository).manifests.insert(digest, entry);
         digest
@@ -263,8 +263,8 @@ impl Hostile {
         let size = self.store().repository(repository).manifests.get(subject).map_or(7, |(_, b)| b.len());
         json!({
             "schemaVersion": 2, "mediaType": OCI_MANIFEST, "artifactType": artifact_type,
-            "config": {"mediaType": EMPTY, "digest": Digest::of(b"{}"), "size": 2},
-            "layers": [{"mediaType": artifact_type, "digest": Digest::of(layer), "size": layer.len()}],
+            "config": {"mediaType": EMPTY, "digest": Digest::hash_bytes(b"{}"), "size": 2},
+            "layers": [{"mediaType": artifact_type, "digest": Digest::hash_bytes(layer), "size": layer.len()}],
             "subject": {"mediaType": OCI_MANIFEST, "digest": subject, "size": size},
             "annotations": {"org.opencontainers.image.created": "2026-11-30T00:00:00Z"},
         })
@@ -274,7 +274,7 @@ impl Hostile {
     pub fn push_fallback(&self, repository: &str, subject: &Digest, entries: &[Value]) -> Digest {
         let index = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": entries});
         let digest = self.push_manifest(repository, OCI_INDEX, index.to_string().as_bytes());
-        self.tag(repository, &format!("sha256-{}", subject.hex()), digest);
+        self.tag(repository, &format!("sha256-{}", subject.format_hex()), digest);
         digest
     }
 
