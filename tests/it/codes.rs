@@ -30,8 +30,8 @@ const UNMET: &[(&str, &str)] = &[
     (
         "tests meet it by its message, and do not name the code yet",
         "\
-         another-plan at bad-name bad-predicate bundle-damaged bundle-of-another bundle-unreadable \
-         bundled-trust ci-variable comment-moved credential-helper drops-promotions exists folder \
+         another-plan approval-policy at bad-name bad-predicate bundle-damaged bundle-of-another bundle-unreadable \
+         bundled-trust ci-variable comment-moved credential-helper drops-promotions exists folder not-eligible nothing-to-approve unclear-approver unknown-approver \
          git-config hand-edits history-findings history-unread http-header kept-moving needs-network \
          no-cases no-checkout no-cluster no-comment no-context no-definition no-event no-file \
          no-folder no-kind no-kubeconfig no-order no-pull-request no-record-key no-schema \

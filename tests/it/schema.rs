@@ -140,7 +140,14 @@ fn the_settings_reader_and_the_settings_schema_know_the_same_keys() {
     let source = std::fs::read_to_string(harness::package().join("src/settings/read.rs")).unwrap();
     let text = schema.to_string();
     let mut keys = 0;
-    for way in [".take(\"", ".require(\"", ".section(\"", ".items(\"", ".entries(\"", "items(&mut root, \""] {
+    for way in [
+        ".take_value(\"",
+        ".require_value(\"",
+        ".take_section(\"",
+        ".take_items(\"",
+        ".take_entries(\"",
+        "take_items(&mut root, \"",
+    ] {
         for rest in source.split(way).skip(1) {
             let key = rest.split('"').next().unwrap();
             assert!(text.contains(&format!("\"{key}\":{{")), "the schema does not name {key}");

@@ -1,7 +1,7 @@
 //! Programs read codes, not messages: each wrong input of an Order and each refusal has its code (`docs/codes.md`).
 
 use crate::support::sim::*;
-use expedite::policy::decide::intent::{Wish, intent};
+use expedite::policy::decide::intent::{Wish, judge_wish};
 use expedite::policy::resolve;
 use std::collections::BTreeSet;
 
@@ -54,8 +54,8 @@ fn each_refusal_has_its_code() {
     sim.preparation(SHOP, "bad", 4);
     sim.kitchen(&format!("{{reject: [{{digest: \"{}\", reason: loses orders}}]}}", digest("bad")));
     let refused = |wish: Wish| {
-        let cases = resolve::cases(&sim.world, &sim.gitops, "argocd");
-        intent(cases.iter().find(|case| case.order == order(SHOP)).unwrap(), &wish, &sim.world)
+        let cases = resolve::resolve_cases(&sim.world, &sim.gitops, "argocd");
+        judge_wish(cases.iter().find(|case| case.order == order(SHOP)).unwrap(), &wish, &sim.world)
             .unwrap_err()
             .code
     };

@@ -59,7 +59,7 @@ fn each_kind_of_damage_has_its_code() {
 #[test]
 fn what_may_not_come_from_a_source_is_refused_by_its_code() {
     let dir = folder(&[("a.yaml", &order("shop/a", "  environment: e\n"))]);
-    let files = Folder::new("objects", dir.path());
+    let files = DiskFolder::new("objects", dir.path());
     let world = world_of(&[Input { kinds: Some(BTreeSet::from([Kind::Approval])), ..input(&files) }]);
     assert_eq!(world.problems.iter().map(|problem| problem.failure.code).collect::<Vec<_>>(), ["refused"]);
 }
