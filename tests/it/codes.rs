@@ -146,7 +146,7 @@ fn definition(text: &str) -> Option<(&str, usize)> {
     let (head, parameters) = match text.strip_prefix("fn ") {
         Some(rest) => rest.split_once('(')?,
         None => {
-            let (name, rest) = text.strip_prefix("let ")?.split_once(" = ")?;
+            let (name, rest) = text.strip_prefix("let ")?.split_once(" =")?;
             (name, rest.trim_start().trim_start_matches("move ").strip_prefix('|')?)
         }
     };
