@@ -8,7 +8,7 @@
 use expedite::compare::{ArtifactSide, compare_artifacts};
 use expedite::evidence::artifact::{LAYER_TYPES, read_manifests};
 use expedite::report::diff;
-use expedite::run::contents::parse_both;
+use expedite::verbs::diff::contents::parse_both;
 use std::io::Write as _;
 use std::time::Instant;
 

@@ -18,7 +18,7 @@ use expedite::evidence::simple_signing;
 use expedite::evidence::statement;
 use expedite::model::id::{Artifact, Digest, OciRepository, OrderRef};
 use expedite::model::kitchen::{KitchenSpec, Role, TrustedKey};
-use expedite::run::verify::about::About;
+use expedite::verbs::verify::about::About;
 use p256::ecdsa::signature::Verifier as _;
 use p256::pkcs8::DecodePublicKey as _;
 use serde_json::Value;

@@ -29,12 +29,11 @@
 //! | [`commit`] | files, expected head → pushed, unchanged, moved or refused | git (write) | what the files mean |
 //! | [`attest`] | `Plan`, key → records, attached | registries (write) | why it was decided |
 //! | [`compare`] | two artifacts' objects → what changes | – | where they came from |
-//! | [`crd`] | the words' types → what an API server must know of them | – | how objects are read, policy |
 //! | [`report`] | `Plan`, outcomes → text | the writer handed in | how it was done |
 //! | [`forge`] | a text, a CI's variables → one comment on a pull request | a forge's API (write) | plans |
 //! | [`notify`] | Servings in git, what a cluster says of them → status and Events | API servers (write) | why it was decided |
 //! | [`run`] | all of the above, in order | what it calls | flags |
-//! | [`cli`], [`cmd`] | flags → settings → `run` → `report` | – | decisions |
+//! | [`verbs`] | flags → settings → `run` → `report`; one file or folder a verb | what it calls | decisions |
 //!
 //! Libraries that know nothing of the rooms stand below `crates/`, each with a README; the compiler holds that
 //! they use nothing of this crate:
@@ -116,10 +115,8 @@ pub mod render;
 pub mod commit;
 pub mod attest;
 pub mod compare;
-pub mod crd;
 pub mod report;
 pub mod forge;
 pub mod notify;
 pub mod run;
-pub mod cli;
-pub mod cmd;
+pub mod verbs;

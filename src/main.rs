@@ -2,11 +2,12 @@
 
 use clap::Parser as _;
 use clap::error::ErrorKind;
-use expedite::cli::{Cli, Colour};
-use expedite::cmd::setup::Outside;
 use expedite::git::Environment;
 use expedite::model::time::Time;
 use expedite::report::{Output, OutputStyle};
+use expedite::verbs::Cli;
+use expedite::verbs::flags::Colour;
+use expedite::verbs::setup::Outside;
 use std::io::{IsTerminal as _, stderr, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -28,7 +29,7 @@ fn main() -> ExitCode {
     };
     let mut output = Output::new(Box::new(stdout()), Box::new(stderr()), style);
     ExitCode::from(match parsed {
-        Ok(cli) => expedite::cmd::dispatch_command(&cli, &read_outside(), &mut output),
+        Ok(cli) => expedite::verbs::dispatch_command(&cli, &read_outside(), &mut output),
         Err(error) => report_usage(&error, &mut output),
     })
 }

@@ -6,6 +6,7 @@ pub mod application;
 pub mod approval;
 pub mod audit;
 pub mod cluster;
+pub mod crd;
 pub mod environment;
 pub mod evidence;
 pub mod id;

@@ -3,19 +3,12 @@
 //! be written. This is the table of contents; every stage's own file knows the rest.
 
 pub mod attach;
-pub mod audit;
-pub mod base;
-pub mod contents;
-pub mod intend;
 pub mod message;
-pub mod prepare;
 pub mod problems;
 pub mod records;
-pub mod rehearse;
 pub mod seal;
 pub mod signing;
 pub mod tell;
-pub mod verify;
 
 use crate::attest::key::RecordSigner;
 use crate::commit::{self, Identity, Proposal, WriteOutcome};
@@ -215,7 +208,7 @@ fn find_unusable_keys(ring: &KeyRing, world: &World) -> Vec<Failure> {
 }
 
 /// Decides and renders on what was read.
-fn decide_on(
+pub(crate) fn decide_on(
     setup: &Setup<'_>,
     read: Read,
     known: &mut Known,
@@ -340,7 +333,12 @@ fn draft_files(
     Ok(rendered)
 }
 
-fn read_world(setup: &Setup<'_>, snapshot: &Snapshot, progress: &mut dyn FnMut(&str)) -> (World, Listed) {
+/// The objects of every source, and what Servings in clusters say.
+pub(crate) fn read_world(
+    setup: &Setup<'_>,
+    snapshot: &Snapshot,
+    progress: &mut dyn FnMut(&str),
+) -> (World, Listed) {
     let opened: Vec<OpenedSource> =
         setup.sources.iter().map(|source| OpenedSource::new(source, setup, progress)).collect();
     let inputs: Vec<Input<'_>> = setup
@@ -584,7 +582,7 @@ fn write_commit(
 }
 
 /// Waits a random time that grows with each try, so that runs do not retry in step.
-fn pause_before_retry(attempt: u32) {
+pub(crate) fn pause_before_retry(attempt: u32) {
     let top = 50_u64.saturating_mul(1 << attempt.min(6));
     std::thread::sleep(Duration::from_millis(rand::random_range(10..=top)));
 }

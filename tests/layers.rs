@@ -1,8 +1,8 @@
 //! The map holds: no room uses one that stands below it in `src/lib.rs`, none uses what it must know
 //! nothing of, and the pure rooms touch nothing outside.
 //!
-//! The order is read from the `pub mod` lines of `src/lib.rs`; what a room uses, from every `crate::…`
-//! and `super::…` path of its files. Test modules are left out: a test may build its input with a
+//! The order is read from the `pub mod` lines of `src/lib.rs`, and within a floor from the `mod` lines of its file;
+//! what a room uses, from every `crate::…` and `super::…` path of its files. Test modules are left out: a test may build its input with a
 //! neighbour.
 
 #![allow(clippy::unwrap_used, clippy::panic)]
@@ -15,55 +15,87 @@ use std::path::Path;
 const KNOWS_NOTHING_OF: &[(&str, &[&str])] = &[
     ("files", &["model"]),
     ("git", &["settings"]),
-    ("resolve", &["git", "load"]),
-    ("gates", &["git", "files", "load"]),
-    ("evidence", &["load", "resolve", "gates"]),
-    ("decide", &["git", "files", "load", "evidence"]),
-    ("render", &["git", "load", "resolve", "gates", "evidence", "decide"]),
-    ("commit", &["load", "resolve", "gates", "evidence", "decide", "render"]),
-    ("attest", &["git", "load", "resolve", "gates", "decide", "render", "commit"]),
+    ("policy::resolve", &["git", "load"]),
+    ("policy::gates", &["git", "files", "load"]),
+    ("evidence", &["load", "policy::resolve", "policy::gates"]),
+    ("policy::decide", &["git", "files", "load", "evidence"]),
+    ("render", &["git", "load", "policy::resolve", "policy::gates", "evidence", "policy::decide"]),
+    ("commit", &["load", "policy::resolve", "policy::gates", "evidence", "policy::decide", "render"]),
+    ("attest", &["git", "load", "policy::resolve", "policy::gates", "policy::decide", "render", "commit"]),
     (
         "compare",
         &[
-            "files", "settings", "git", "load", "resolve", "gates", "evidence", "decide", "render", "commit",
+            "files",
+            "settings",
+            "git",
+            "load",
+            "policy::resolve",
+            "policy::gates",
+            "evidence",
+            "policy::decide",
+            "render",
+            "commit",
             "attest",
         ],
     ),
-    (
-        "crd",
-        &[
-            "files", "settings", "git", "load", "resolve", "gates", "evidence", "decide", "render", "commit",
-            "attest",
-        ],
-    ),
-    ("report", &["git", "load", "gates", "evidence", "decide", "render", "commit", "attest"]),
+    ("report", &["git", "load", "policy::gates", "evidence", "policy::decide", "render", "commit", "attest"]),
     // A comment is a text.
     (
         "forge",
         &[
-            "settings", "load", "resolve", "gates", "evidence", "decide", "render", "commit", "attest",
-            "compare", "report",
+            "settings",
+            "load",
+            "policy::resolve",
+            "policy::gates",
+            "evidence",
+            "policy::decide",
+            "render",
+            "commit",
+            "attest",
+            "compare",
+            "report",
         ],
     ),
     (
         "notify",
         &[
-            "files", "settings", "git", "resolve", "gates", "evidence", "decide", "render", "commit",
-            "attest", "compare",
+            "files",
+            "settings",
+            "git",
+            "policy::resolve",
+            "policy::gates",
+            "evidence",
+            "policy::decide",
+            "render",
+            "commit",
+            "attest",
+            "compare",
         ],
     ),
     // What the command line looks like is nobody's business but the verbs'.
-    (
-        "cli",
-        &[
-            "git", "load", "resolve", "gates", "evidence", "decide", "render", "commit", "attest", "forge",
-            "run",
-        ],
-    ),
+    ("verbs::values", &FLAGS_KNOW_NOTHING_OF),
+    ("verbs::formats", &FLAGS_KNOW_NOTHING_OF),
+    ("verbs::flags", &FLAGS_KNOW_NOTHING_OF),
+];
+
+/// The words of the command line are read without what is done with them.
+const FLAGS_KNOW_NOTHING_OF: [&str; 12] = [
+    "git",
+    "load",
+    "policy::resolve",
+    "policy::gates",
+    "evidence",
+    "policy::decide",
+    "render",
+    "commit",
+    "attest",
+    "forge",
+    "notify",
+    "run",
 ];
 
 /// Rooms whose functions only compute: values in, values out.
-const PURE: &[&str] = &["model", "crd", "resolve", "gates", "decide", "render", "compare"];
+const PURE: &[&str] = &["model", "policy::resolve", "policy::gates", "policy::decide", "render", "compare"];
 
 /// What reaches outside (or is a clock): none of it stands in a pure room.
 const OUTSIDE: &[&str] = &[
@@ -92,7 +124,7 @@ const HOMES: &[(&str, &[&str])] = &[
     ("jiff::", &["model/time.rs", "model/calendar.rs", "evidence/registry/retry.rs"]),
     ("git2::", &["git", "commit"]),
     ("reqwest::", &["git", "evidence/registry", "attest", "forge/http.rs"]),
-    ("kube_yaml::", &["error.rs", "settings", "load", "render", "report/diff.rs", "run", "cmd"]),
+    ("kube_yaml::", &["error.rs", "settings", "load", "render", "report/diff.rs", "verbs"]),
     ("minijinja::", &["render", "policy/gates"]),
     ("kube::", &["load/cluster", "notify"]),
 ];
@@ -122,34 +154,38 @@ fn sources() -> Vec<Source> {
     found
 }
 
-/// Folders whose own modules are rooms, in the order of their `pub mod` lines.
-const FLOORS: &[&str] = &["policy"];
+/// Folders whose own modules are rooms (`policy::gates`, `verbs::plan`), in the order of their `mod` lines.
+const FLOORS: &[&str] = &["policy", "verbs"];
 
 /// The room of a file: the first folder below `src/`, or the second below one of [`FLOORS`].
 fn room_of(path: &str) -> String {
     let mut names = path.split(['/', '.']);
     let first = names.next().unwrap();
-    let inner = names.next().filter(|name| FLOORS.contains(&first) && *name != "rs");
-    inner.unwrap_or(first).to_owned()
+    match names.next().filter(|name| FLOORS.contains(&first) && *name != "rs") {
+        Some(inner) => format!("{first}::{inner}"),
+        None => first.to_owned(),
+    }
 }
 
-/// The names of the `pub mod` lines of a file below `src/`.
-fn public_modules(file: &str) -> Vec<String> {
+/// The names of the `mod` lines of a file below `src/`.
+fn modules(file: &str) -> Vec<String> {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file)).unwrap();
-    let modules = text.lines().filter_map(|line| {
+    let module = |line: &str| -> Option<String> {
         // A crate of our own may carry a room's name.
-        let name = line.strip_prefix("pub mod ").or_else(|| line.split_once(" as ").map(|(_, name)| name));
-        name?.strip_suffix(';')
-    });
-    modules.map(str::to_owned).collect()
+        let carried = |line: &'_ str| Some(line.strip_prefix("pub use ")?.split_once(" as ")?.1.to_owned());
+        let name = line.strip_prefix("pub mod ").or_else(|| line.strip_prefix("mod ")).map(str::to_owned);
+        Some(name.or_else(|| carried(line))?.strip_suffix(';')?.to_owned())
+    };
+    text.lines().filter_map(module).collect()
 }
 
 /// The rooms in the order of the `pub mod` lines; a floor's own file stands behind its rooms.
 fn order() -> Vec<String> {
     let mut rooms = Vec::new();
-    for room in public_modules("lib.rs") {
+    for room in modules("lib.rs") {
         if FLOORS.contains(&room.as_str()) {
-            rooms.extend(public_modules(&format!("{room}.rs")));
+            let inner = modules(&format!("{room}.rs"));
+            rooms.extend(inner.iter().map(|inner| format!("{room}::{inner}")));
         }
         rooms.push(room);
     }
@@ -243,35 +279,39 @@ fn without_tests(code: &str) -> String {
     out
 }
 
-/// The rooms that `code` names, through `crate::room`, `crate::{room, …}` or enough `super`s.
-fn used(code: &str, depth: usize) -> BTreeSet<String> {
+/// The rooms that `code` names, through `crate::room`, `crate::{room, …}` or enough `super`s: those lead to the
+/// crate's root, or to the `floor` that the file is on.
+fn used(code: &str, depth: usize, floor: Option<&str>) -> BTreeSet<String> {
     let mut rooms = BTreeSet::new();
     for (start, _) in code.match_indices("crate::") {
         if !code[..start].ends_with(|c: char| c.is_alphanumeric() || c == '_') {
-            first_names(&code[start + "crate::".len()..], &mut rooms);
+            first_names(&code[start + "crate::".len()..], None, &mut rooms);
         }
     }
     let to_the_root = "super::".repeat(depth);
     for (start, _) in code.match_indices(&to_the_root) {
         let before = &code[..start];
         if !before.ends_with("super::") && !before.ends_with(|c: char| c.is_alphanumeric() || c == '_') {
-            first_names(&code[start + to_the_root.len()..], &mut rooms);
+            first_names(&code[start + to_the_root.len()..], floor, &mut rooms);
         }
     }
     rooms
 }
 
 /// The first name of a path, or of every path of a `{…}` group.
-fn first_names(path: &str, into: &mut BTreeSet<String>) {
-    let name =
-        |text: &str| -> String { text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect() };
-    for floor in FLOORS {
-        if let Some(inner) = path.strip_prefix(floor).and_then(|rest| rest.strip_prefix("::")) {
-            return first_names(inner, into);
+fn first_names(path: &str, floor: Option<&str>, into: &mut BTreeSet<String>) {
+    for inner_floor in FLOORS {
+        if let Some(inner) = path.strip_prefix(inner_floor).and_then(|rest| rest.strip_prefix("::")) {
+            return first_names(inner, Some(inner_floor), into);
         }
     }
     let Some(group) = path.strip_prefix('{') else {
-        into.insert(name(path));
+        let name: String = path.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        match floor {
+            _ if name.is_empty() => {}
+            Some(floor) => drop(into.insert(format!("{floor}::{name}"))),
+            None => drop(into.insert(name)),
+        }
         return;
     };
     let (mut depth, mut item) = (1, String::new());
@@ -282,7 +322,7 @@ fn first_names(path: &str, into: &mut BTreeSet<String>) {
             _ => {}
         }
         if depth == 0 || depth == 1 && c == ',' {
-            first_names(item.trim(), into);
+            first_names(item.trim(), floor, into);
             item.clear();
             if depth == 0 {
                 break;
@@ -291,10 +331,14 @@ fn first_names(path: &str, into: &mut BTreeSet<String>) {
             item.push(c);
         }
     }
-    into.remove("");
 }
 
-/// How many `super`s lead from inside the file's module to the crate's root.
+/// The floor that a file's room is on.
+fn floor(path: &str) -> Option<&str> {
+    path.split_once('/').map(|(first, _)| first).filter(|first| FLOORS.contains(first))
+}
+
+/// How many `super`s lead from inside the file's module to the crate's root, or to its floor.
 fn depth(path: &str) -> usize {
     path.split('/').filter(|name| !FLOORS.contains(name)).count()
 }
@@ -309,7 +353,7 @@ fn no_arrow_points_back() {
             wrong.push(format!("src/{}: no `pub mod {};` line in src/lib.rs", source.path, source.room));
             continue;
         };
-        for target in used(&source.code, depth(&source.path)) {
+        for target in used(&source.code, depth(&source.path), floor(&source.path)) {
             match place(&target) {
                 Some(at) if at <= own => {}
                 Some(_) => wrong
@@ -333,7 +377,7 @@ fn no_room_knows_what_it_must_not() {
     for source in sources() {
         let spared =
             KNOWS_NOTHING_OF.iter().find(|(room, _)| *room == source.room).map_or(&[][..], |(_, o)| o);
-        for target in used(&source.code, depth(&source.path)) {
+        for target in used(&source.code, depth(&source.path), floor(&source.path)) {
             if spared.contains(&target.as_str()) {
                 wrong.push(format!("src/{}: {} must know nothing of {target}", source.path, source.room));
             }
@@ -381,12 +425,13 @@ fn a_file_is_read_in_a_sitting() {
 
 #[test]
 fn the_reader_of_paths_sees_every_form() {
-    let names = |code: &str, depth| used(&without_tests(&bare(code)), depth).into_iter().collect::<Vec<_>>();
-    assert_eq!(names("use crate::policy::gates::ready;", 1), ["gates"]);
-    assert_eq!(names("use crate::policy::{gates, decide::Options};", 1), ["decide", "gates"]);
+    let names =
+        |code: &str, depth| used(&without_tests(&bare(code)), depth, None).into_iter().collect::<Vec<_>>();
+    assert_eq!(names("use crate::policy::gates::ready;", 1), ["policy::gates"]);
+    assert_eq!(names("use crate::policy::{gates, decide::Options};", 1), ["policy::decide", "policy::gates"]);
     assert_eq!(
         names("use crate::{policy::gates, model::{id, time::Time}, run};", 1),
-        ["gates", "model", "run"]
+        ["model", "policy::gates", "run"]
     );
     assert_eq!(names("use crate::{\n    gates::{a, b},\n    load,\n};", 1), ["gates", "load"]);
     assert_eq!(names("fn f() { crate::commit::push() }", 1), ["commit"]);
@@ -415,4 +460,7 @@ fn the_reader_of_paths_sees_every_form() {
         Vec::<String>::new()
     );
     assert_eq!(names("use my_crate::run;", 1), Vec::<String>::new());
+    let on_a_floor = |code: &str| used(code, 1, Some("verbs")).into_iter().collect::<Vec<_>>();
+    assert_eq!(on_a_floor("use super::diff::contents;"), ["verbs::diff"]);
+    assert_eq!(on_a_floor("use super::{diff, get::text};"), ["verbs::diff", "verbs::get"]);
 }

@@ -114,6 +114,6 @@ fn preparation(namespace: &str, order: &str, number: usize) -> Value {
 /// All kinds of ours, as shipped.
 fn define_ours(server: &apiserver::ApiServer) {
     for kind in Kind::ALL {
-        server.define(&expedite::crd::build_definition(kind).to_string());
+        server.define(&expedite::model::crd::build_definition(kind).to_string());
     }
 }

@@ -2,12 +2,12 @@
 //! ones kept. `tests/it/cluster/definitions.rs` asks a real API server.
 
 use crate::support::harness::Place;
-use expedite::crd;
 use expedite::load::cluster::told::MEMBERS;
 use expedite::load::folder::DiskFolder;
 use expedite::load::{Input, read_world};
 use expedite::model::approval::Approval;
 use expedite::model::cluster::Cluster;
+use expedite::model::crd;
 use expedite::model::environment::Environment;
 use expedite::model::kind::Kind;
 use expedite::model::kitchen::Kitchen;

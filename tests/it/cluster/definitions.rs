@@ -20,7 +20,7 @@ fn installed() -> Option<ApiServer> {
     assert!(applied.status.success(), "{applied:?}");
     assert!(!applied.stderr.contains("Warning"), "{}", applied.stderr);
     for kind in Kind::ALL {
-        server.served(&expedite::crd::build_definition(kind));
+        server.served(&expedite::model::crd::build_definition(kind));
     }
     Some(server)
 }
@@ -157,7 +157,7 @@ fn an_installation_of_august_2026_is_brought_up_to_date() {
     let applied = server.kubectl(ADMIN, &applied, &committed());
     assert!(applied.status.success(), "{applied:?}");
     for kind in Kind::ALL {
-        server.served(&expedite::crd::build_definition(kind));
+        server.served(&expedite::model::crd::build_definition(kind));
     }
     let path = path_of(&objects[0]);
     let promotion = json!({"spec": {"promotion": {"mode": "Automatic"}}});

@@ -27,7 +27,7 @@ fn installed(components: &[&str]) -> Option<(ApiServer, Place, Vec<Value>)> {
     assert!(applied.status.success(), "{applied:?}");
     server.define_applications();
     for kind in Kind::ALL {
-        server.served(&expedite::crd::build_definition(kind));
+        server.served(&expedite::model::crd::build_definition(kind));
     }
     server.namespace("argocd");
     server.namespace("shop");

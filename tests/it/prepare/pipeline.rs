@@ -275,7 +275,7 @@ fn the_documented_commands_are_commands() {
     let commands: Vec<&str> = text.lines().filter(|line| line.starts_with("expedite ")).collect();
     assert!(!commands.is_empty());
     for command in commands {
-        let parsed = expedite::cli::Cli::try_parse_from(command.split_whitespace());
+        let parsed = expedite::verbs::Cli::try_parse_from(command.split_whitespace());
         parsed.unwrap_or_else(|e| panic!("{command}\n{e}"));
     }
 }
