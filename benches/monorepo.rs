@@ -7,10 +7,9 @@
 // A table on stdout is the result; a repository that cannot be built is a failed benchmark.
 #![allow(clippy::print_stdout, clippy::unwrap_used, clippy::panic)]
 
-use expedite::commit::{self, Identity, Person, Proposal, WriteOutcome};
-use expedite::files::{FileChange, Files};
-use expedite::git::{Environment, Repository, RepositoryOptions, RepositoryTarget};
-use expedite::model::time::Time;
+use expedite::files::FileChange;
+use git_commits::{Environment, Repository, RepositoryOptions, RepositoryTarget};
+use git_commits::{Identity, Person, Proposal, WriteOutcome};
 use std::collections::BTreeMap;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -86,9 +85,8 @@ fn ours(path: &Path, n: usize) -> Duration {
     timed(|| {
         let repository = open(path);
         let base = repository.read_snapshot("main").unwrap();
-        let proposal =
-            Proposal { message: "ours\n", identity: &identity, at: Time::from_unix(1_790_000_000) };
-        let done = commit::write_changes(&repository, &base, &changes, proposal).unwrap();
+        let proposal = Proposal { message: "ours\n", identity: &identity, at: 1_790_000_000 };
+        let done = git_commits::write_changes(&repository, &base, &changes, proposal).unwrap();
         assert!(matches!(done, WriteOutcome::Pushed(_)));
     })
 }

@@ -172,3 +172,18 @@ impl fmt::Display for Failure {
 }
 
 impl std::error::Error for Failure {}
+
+impl From<git_commits::GitError> for Failure {
+    fn from(error: git_commits::GitError) -> Self {
+        use git_commits::GitErrorKind;
+        let kind = match error.kind {
+            GitErrorKind::Input => FailureKind::Input,
+            GitErrorKind::Repository => FailureKind::Repository,
+            GitErrorKind::Internal => FailureKind::Internal,
+            GitErrorKind::Moved => FailureKind::Moved,
+            GitErrorKind::Usage => FailureKind::Usage,
+        };
+        let git_commits::GitError { code, what, field, cause, hints, kind: _ } = error;
+        Self { kind, code, what, at: None, field, cause, hints }
+    }
+}

@@ -2,37 +2,8 @@
 //! and the GitOps repository reach `load`.
 
 use crate::error::Failure;
-
-/// What an entry is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EntryKind {
-    /// A regular file.
-    File,
-    /// A symbolic link (in a commit; a folder source has resolved it or refused it).
-    Link,
-    /// A submodule (its files are not here).
-    Submodule,
-}
-
-/// One entry of a tree.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FileEntry {
-    /// Relative to the root, with `/`.
-    pub path: String,
-    /// What it is.
-    pub kind: EntryKind,
-    /// Changes when the content changes (a git blob id), where the tree knows one.
-    pub id: Option<String>,
-}
-
-/// Something that could not be listed or read, with the path it concerns.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unreadable {
-    /// Relative to the root.
-    pub path: String,
-    /// Why, for a person.
-    pub why: String,
-}
+use git_commits::{Below, Snapshot};
+pub use git_commits::{EntryKind, FileChange, FileEntry, Unreadable};
 
 /// A tree of files.
 pub trait Files {
@@ -55,11 +26,30 @@ pub trait Files {
     }
 }
 
-/// What happens to one path of the GitOps repository.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum FileChange {
-    /// The file has exactly these bytes afterwards.
-    Write(Vec<u8>),
-    /// The file is gone afterwards.
-    Delete,
+impl Files for Snapshot {
+    fn name(&self) -> String {
+        self.name().to_owned()
+    }
+
+    fn list_entries(&self, prefix: &str) -> (Vec<FileEntry>, Vec<Unreadable>) {
+        self.list_entries(prefix)
+    }
+
+    fn read_file(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable> {
+        self.read_file(path)
+    }
+}
+
+impl Files for Below {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn list_entries(&self, prefix: &str) -> (Vec<FileEntry>, Vec<Unreadable>) {
+        self.list_entries(prefix)
+    }
+
+    fn read_file(&self, path: &str) -> Result<Option<Vec<u8>>, Unreadable> {
+        self.read_file(path)
+    }
 }

@@ -19,8 +19,8 @@ pub use sticky::format_marker;
 pub use target::CommentTarget;
 
 use crate::error::{Failure, FailureKind};
-use crate::git::Environment;
 use api::ForgeComment;
+use git_commits::Environment;
 use http::{Client, ForgeRefusal};
 use sticky::Own;
 

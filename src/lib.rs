@@ -19,14 +19,12 @@
 //! |---|---|---|---|
 //! | [`error`], [`model`], [`files`] | the words of everything else | – | everything else |
 //! | [`settings`] | `expedite.yaml` → valid settings, all problems at once | one file | what they are used for |
-//! | [`program`] (`crates/child-process`), [`git`] | a command, a repository → what they said, a snapshot | processes, git, the network | objects |
 //! | [`load`] | sources → `World`, repository → `GitOps` | disk, API server (read) | gates, registries |
 //! | [`policy::resolve`] | `World`, `GitOps` → one `Case` per Order | – | time's passing, network |
 //! | [`policy::gates`] | `Case` → asks; `Case`, `Facts`, now → verdicts | – | how facts were fetched |
 //! | [`evidence`] | asks → `Facts` | registries, layouts, a blob cache (read) | Orders' policies |
 //! | [`policy::decide`] | cases, verdicts, now → `Plan` | – | YAML, git, OCI |
 //! | [`render`] | `Plan` → files | – | who asked |
-//! | [`commit`] | files, expected head → pushed, unchanged, moved or refused | git (write) | what the files mean |
 //! | [`attest`] | `Plan`, key → records, attached | registries (write) | why it was decided |
 //! | [`compare`] | two artifacts' objects → what changes | – | where they came from |
 //! | [`report`] | `Plan`, outcomes → text | the writer handed in | how it was done |
@@ -40,6 +38,8 @@
 //!
 //! | crate | takes → gives | knows nothing of |
 //! |---|---|---|
+//! | [`git_commits`] | a repository → a snapshot; files, expected head → pushed, unchanged, moved or refused | objects, what files mean |
+//! | [`child_process`] | a command, its input → its output within bounds | what the program is for |
 //! | [`kube_yaml`] | text → a tree with places and exact characters, and back | Kubernetes, files, policy |
 //!
 //! A [`model::world::World`] holds what was read, broken objects as problems that name what they bear on. A
@@ -51,7 +51,7 @@
 //! Three things, all bounded and all in [`run`], nowhere else.
 //! - *A seal is due*: [`policy::decide`] asks for it ([`model::plan::SealRequest`]), `run` signs and attaches it, and
 //!   decides again with the new fact. A seal that was made is never asked for twice.
-//! - *The branch moved*: [`commit`] pushes against the head that was decided on and answers `Moved`; `run`
+//! - *The branch moved*: [`git_commits`] pushes against the head that was decided on and answers `Moved`; `run`
 //!   reads the repository again and decides again, up to `limits.maxTries`.
 //! - *A promotion under `limits.maxPromotions` cannot be written*: `run` looks once without that limit for all that
 //!   cannot be rendered or has no place, and decides a last time without those Orders. The signer's failures count
@@ -97,7 +97,7 @@
 //! - **Names depend on nothing that may change** ([`model::naming`]): another name is another Application, and
 //!   the old one's workload goes.
 //! - **libgit2 answers Ok to pushes that were refused**, and a push to a path is no compare-and-swap: all of it
-//!   goes through [`commit`].
+//!   goes through [`git_commits`].
 //! - **YAML that we write reads alike under 1.1 and 1.2**: write through [`kube_yaml::emit`] or a template, never by
 //!   formatting a value into text.
 //! - **Foreign text is neutralised where it is printed** (`report::escape`), and kept as it came until then.
@@ -106,13 +106,10 @@ pub mod error;
 pub mod model;
 pub mod files;
 pub mod settings;
-pub use child_process as program;
-pub mod git;
 pub mod load;
 pub mod evidence;
 pub mod policy;
 pub mod render;
-pub mod commit;
 pub mod attest;
 pub mod compare;
 pub mod report;

@@ -2,12 +2,12 @@
 
 use clap::Parser as _;
 use clap::error::ErrorKind;
-use expedite::git::Environment;
 use expedite::model::time::Time;
 use expedite::report::{Output, OutputStyle};
 use expedite::verbs::Cli;
 use expedite::verbs::flags::Colour;
 use expedite::verbs::setup::Outside;
+use git_commits::Environment;
 use std::io::{IsTerminal as _, stderr, stdout};
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -11,13 +11,10 @@ pub mod signing;
 pub mod tell;
 
 use crate::attest::key::RecordSigner;
-use crate::commit::{self, Identity, Proposal, WriteOutcome};
 use crate::error::{At, Failure};
 use crate::evidence::gather::{GatherOptions, gather_blocking};
 use crate::evidence::keys::KeyRing;
 use crate::evidence::registry::Registries;
-use crate::files::Files as _;
-use crate::git::{Below, Repository, Snapshot};
 use crate::load::cluster::{ClusterSource, Fetched};
 use crate::load::folder::DiskFolder;
 use crate::load::{self, Input, OURS, Observed};
@@ -34,6 +31,8 @@ use crate::policy::gates::{self, Context};
 use crate::policy::resolve::{self, Case};
 use crate::render::{self, RenderedFiles};
 use attach::Attaching;
+use git_commits::{Below, Repository, Snapshot};
+use git_commits::{Identity, Proposal, WriteOutcome};
 use records::Pen;
 use seal::Seals;
 use std::collections::{BTreeMap, BTreeSet};
@@ -406,8 +405,8 @@ fn read_named(setup: &Setup<'_>, snapshot: &Snapshot, file: &str) -> Option<Vec<
     for source in &setup.sources {
         let root = match &source.place {
             SourcePlace::Folder(name, _) => name.clone(),
-            SourcePlace::Commit(below) => below.name(),
-            SourcePlace::Repository => snapshot.name(),
+            SourcePlace::Commit(below) => below.name.clone(),
+            SourcePlace::Repository => snapshot.name().to_owned(),
             SourcePlace::Cluster(_) | SourcePlace::Snapshot(_) => continue,
         };
         let Some(rest) = file.strip_prefix(root.as_str()) else { continue };
@@ -452,15 +451,14 @@ fn gather_facts(setup: &Setup<'_>, ring: &KeyRing, asks: Vec<Ask>, known: &mut K
 
 /// An Order whose files have no place in the tree contributes nothing; the others go on.
 fn drop_clashes(snapshot: &Snapshot, plan: &Plan, rendered: &mut RenderedFiles) -> Result<(), Failure> {
-    let clashes = commit::find_clashes(snapshot, &rendered.changes)?;
+    let clashes = git_commits::find_clashes(snapshot, &rendered.changes)?;
     if clashes.is_empty() {
         return Ok(());
     }
     for row in &plan.rows {
         let paths = problems::collect_paths(row, &rendered.changes);
         let Some((path, failure)) = clashes.iter().find(|(path, _)| paths.contains(*path)) else { continue };
-        let failure = failure
-            .clone()
+        let failure = Failure::from(failure.clone())
             .with_place(At::from_file(path.clone()))
             .with_object(format!("Order {}", row.order));
         leave_out(row, failure, rendered);
@@ -577,8 +575,9 @@ fn write_commit(
     decided: &Decided,
 ) -> Result<WriteOutcome, Failure> {
     let text = message::format_message(decided, writing.identity);
-    let proposal = Proposal { message: &text, identity: writing.identity, at: setup.now };
-    commit::write_changes(setup.repository, &decided.snapshot, &decided.rendered.changes, proposal)
+    let proposal = Proposal { message: &text, identity: writing.identity, at: setup.now.unix() };
+    let changes = &decided.rendered.changes;
+    Ok(git_commits::write_changes(setup.repository, &decided.snapshot, changes, proposal)?)
 }
 
 /// Waits a random time that grows with each try, so that runs do not retry in step.

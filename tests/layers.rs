@@ -14,31 +14,27 @@ use std::path::Path;
 /// Rooms above it that a room must know nothing of all the same, with what it is spared.
 const KNOWS_NOTHING_OF: &[(&str, &[&str])] = &[
     ("files", &["model"]),
-    ("git", &["settings"]),
-    ("policy::resolve", &["git", "load"]),
-    ("policy::gates", &["git", "files", "load"]),
+    ("policy::resolve", &["load"]),
+    ("policy::gates", &["files", "load"]),
     ("evidence", &["load", "policy::resolve", "policy::gates"]),
-    ("policy::decide", &["git", "files", "load", "evidence"]),
-    ("render", &["git", "load", "policy::resolve", "policy::gates", "evidence", "policy::decide"]),
-    ("commit", &["load", "policy::resolve", "policy::gates", "evidence", "policy::decide", "render"]),
-    ("attest", &["git", "load", "policy::resolve", "policy::gates", "policy::decide", "render", "commit"]),
+    ("policy::decide", &["files", "load", "evidence"]),
+    ("render", &["load", "policy::resolve", "policy::gates", "evidence", "policy::decide"]),
+    ("attest", &["load", "policy::resolve", "policy::gates", "policy::decide", "render"]),
     (
         "compare",
         &[
             "files",
             "settings",
-            "git",
             "load",
             "policy::resolve",
             "policy::gates",
             "evidence",
             "policy::decide",
             "render",
-            "commit",
             "attest",
         ],
     ),
-    ("report", &["git", "load", "policy::gates", "evidence", "policy::decide", "render", "commit", "attest"]),
+    ("report", &["load", "policy::gates", "evidence", "policy::decide", "render", "attest"]),
     // A comment is a text.
     (
         "forge",
@@ -50,7 +46,6 @@ const KNOWS_NOTHING_OF: &[(&str, &[&str])] = &[
             "evidence",
             "policy::decide",
             "render",
-            "commit",
             "attest",
             "compare",
             "report",
@@ -61,13 +56,11 @@ const KNOWS_NOTHING_OF: &[(&str, &[&str])] = &[
         &[
             "files",
             "settings",
-            "git",
             "policy::resolve",
             "policy::gates",
             "evidence",
             "policy::decide",
             "render",
-            "commit",
             "attest",
             "compare",
         ],
@@ -79,15 +72,13 @@ const KNOWS_NOTHING_OF: &[(&str, &[&str])] = &[
 ];
 
 /// The words of the command line are read without what is done with them.
-const FLAGS_KNOW_NOTHING_OF: [&str; 12] = [
-    "git",
+const FLAGS_KNOW_NOTHING_OF: [&str; 10] = [
     "load",
     "policy::resolve",
     "policy::gates",
     "evidence",
     "policy::decide",
     "render",
-    "commit",
     "attest",
     "forge",
     "notify",
@@ -122,8 +113,13 @@ const OUTSIDE: &[&str] = &[
 const HOMES: &[(&str, &[&str])] = &[
     // Retry-After may be a date in the words of mail.
     ("jiff::", &["model/time.rs", "model/calendar.rs", "evidence/registry/retry.rs"]),
-    ("git2::", &["git", "commit"]),
-    ("reqwest::", &["git", "evidence/registry", "attest", "forge/http.rs"]),
+    // libgit2 is at home in crates/git-commits alone.
+    ("git2::", &[]),
+    (
+        "git_commits::",
+        &["error.rs", "files.rs", "model/id.rs", "settings/read.rs", "load/cluster", "forge", "run", "verbs"],
+    ),
+    ("reqwest::", &["evidence/registry", "attest", "forge/http.rs"]),
     ("kube_yaml::", &["error.rs", "settings", "load", "render", "report/diff.rs", "verbs"]),
     ("minijinja::", &["render", "policy/gates"]),
     ("kube::", &["load/cluster", "notify"]),
@@ -171,10 +167,8 @@ fn room_of(path: &str) -> String {
 fn modules(file: &str) -> Vec<String> {
     let text = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("src").join(file)).unwrap();
     let module = |line: &str| -> Option<String> {
-        // A crate of our own may carry a room's name.
-        let carried = |line: &'_ str| Some(line.strip_prefix("pub use ")?.split_once(" as ")?.1.to_owned());
-        let name = line.strip_prefix("pub mod ").or_else(|| line.strip_prefix("mod ")).map(str::to_owned);
-        Some(name.or_else(|| carried(line))?.strip_suffix(';')?.to_owned())
+        let name = line.strip_prefix("pub mod ").or_else(|| line.strip_prefix("mod "))?;
+        Some(name.strip_suffix(';')?.to_owned())
     };
     text.lines().filter_map(module).collect()
 }

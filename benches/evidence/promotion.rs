@@ -4,13 +4,13 @@ use crate::registries;
 use crate::setup::setup;
 use crate::signing::Key;
 use crate::stock::Item;
-use expedite::commit::Identity;
-use expedite::commit::identity::Given;
 use expedite::evidence::gather::make_runtime;
-use expedite::git::{self, Environment, Repository, RepositoryTarget};
 use expedite::model::plan::Decision;
 use expedite::model::time::{Span, Time};
 use expedite::run::{self, Setup, Writing};
+use git_commits::Identity;
+use git_commits::identity::Given;
+use git_commits::{Environment, Repository, RepositoryTarget};
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -39,10 +39,10 @@ impl Fleet {
     pub fn run(&self, promoted: usize) -> Duration {
         let start = Instant::now();
         let (runtime, registries) = (make_runtime().unwrap(), registries(&self.address));
-        let options = git::RepositoryOptions {
+        let options = git_commits::RepositoryOptions {
             create: true,
             branch: Some(BRANCH.into()),
-            ..git::RepositoryOptions::default()
+            ..git_commits::RepositoryOptions::default()
         };
         let place = RepositoryTarget::Path(self.folder.path().join("gitops.git"));
         let repository = Repository::open_target(&place, options).unwrap();

@@ -2,11 +2,8 @@
 
 use crate::objects::{Shape, write};
 use crate::setup::setup;
-use expedite::commit::identity::Given;
-use expedite::commit::{self, Identity, Proposal, WriteOutcome};
 use expedite::evidence::keys::KeyRing;
 use expedite::evidence::registry::Registries;
-use expedite::git::{self, Environment, Repository, RepositoryTarget};
 use expedite::load::folder::DiskFolder;
 use expedite::load::{self, Input};
 use expedite::model::evidence::{
@@ -20,6 +17,9 @@ use expedite::policy::gates::{self, Context};
 use expedite::policy::resolve;
 use expedite::run::{Setup, Writing};
 use expedite::{render, run};
+use git_commits::identity::Given;
+use git_commits::{Environment, Repository, RepositoryTarget};
+use git_commits::{Identity, Proposal, WriteOutcome};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -54,10 +54,10 @@ impl Fleet {
     }
 
     fn open(&self) -> Repository {
-        let options = git::RepositoryOptions {
+        let options = git_commits::RepositoryOptions {
             create: true,
             branch: Some(BRANCH.into()),
-            ..git::RepositoryOptions::default()
+            ..git_commits::RepositoryOptions::default()
         };
         Repository::open_target(&RepositoryTarget::Path(self.deployed()), options).unwrap()
     }
@@ -115,8 +115,9 @@ impl Fleet {
         lap("render");
         let identity =
             Identity::resolve(&Given::default(), &Environment::default(), &Given::default(), &repository);
-        let proposal = Proposal { message: "Promote the fleet", identity: &identity, at: now() };
-        let outcome = commit::write_changes(&repository, &snapshot, &rendered.changes, proposal).unwrap();
+        let proposal = Proposal { message: "Promote the fleet", identity: &identity, at: now().unix() };
+        let outcome =
+            git_commits::write_changes(&repository, &snapshot, &rendered.changes, proposal).unwrap();
         lap("commit");
         let promoted = plan.rows.iter().filter(|r| matches!(r.decision, Decision::Promote(_))).count();
         (times, promoted, matches!(outcome, WriteOutcome::Pushed(_)))

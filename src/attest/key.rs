@@ -3,7 +3,7 @@
 use crate::error::{Failure, FailureKind};
 use crate::evidence::envelope::decode_base64;
 use crate::evidence::keys::PublicKey;
-use crate::program::{self, Bounds};
+use child_process::{Bounds, run_program};
 use p256::ecdsa::signature::Signer as _;
 use p256::pkcs8::{DecodePrivateKey as _, EncodePublicKey as _};
 use sigstore::crypto::signing_key::SigStoreKeyPair;
@@ -178,8 +178,7 @@ impl CommandLine {
         // What it says is for the person or the log that started us.
         command.args(arguments).arg(verb).stderr(Stdio::inherit());
         let bounds = Bounds { time: self.time, output: COMMAND_ANSWER };
-        let ended =
-            program::run_program(command, input, bounds).map_err(|fault| failed(fault.to_string()))?;
+        let ended = run_program(command, input, bounds).map_err(|fault| failed(fault.to_string()))?;
         if !ended.status.success() {
             return Err(failed(format!("it ended with {}", ended.status)));
         }

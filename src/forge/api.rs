@@ -172,7 +172,8 @@ impl CommentTarget {
 
     /// Whether the token is an app's installation's, which may not ask whose it is (GitHub, "Token formats").
     pub(super) fn is_app(&self) -> bool {
-        self.forge == Forge::Github && self.token.as_ref().is_some_and(|token| token.0.starts_with("ghs_"))
+        self.forge == Forge::Github
+            && self.token.as_ref().is_some_and(|token| token.expose().starts_with("ghs_"))
     }
 
     /// The headers of every request but the content's; the first holds the token.

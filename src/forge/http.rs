@@ -4,7 +4,7 @@ use crate::error::Failure;
 use crate::forge::CommentTarget;
 use crate::forge::api::{ForgeCall, Method};
 use crate::forge::pace::{self, RetryPace};
-use crate::git::{self, Environment, SecretText};
+use git_commits::{Environment, SecretText};
 use reqwest::blocking::{Client as Inner, Response};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use std::io::Read as _;
@@ -99,14 +99,18 @@ impl<'a> Client<'a> {
         environment: &Environment,
         limits: &ForgeLimits,
     ) -> Result<Self, Failure> {
-        let inner = git::http::make_client_builder(&target.api, &git::Config::default(), environment)?
-            .user_agent(concat!("expedite/", env!("CARGO_PKG_VERSION")))
-            .connect_timeout(Duration::from_secs(20).min(limits.answer))
-            .timeout(limits.answer)
-            .build()
-            .map_err(|e| target.make_failure("http-setting", format!("cannot prepare HTTP: {e}")))?;
+        let inner = git_commits::http::make_client_builder(
+            &target.api,
+            &git_commits::Config::default(),
+            environment,
+        )?
+        .user_agent(concat!("expedite/", env!("CARGO_PKG_VERSION")))
+        .connect_timeout(Duration::from_secs(20).min(limits.answer))
+        .timeout(limits.answer)
+        .build()
+        .map_err(|e| target.make_failure("http-setting", format!("cannot prepare HTTP: {e}")))?;
         let mut headers = HeaderMap::new();
-        for (name, value) in target.build_headers(&token.0) {
+        for (name, value) in target.build_headers(token.expose()) {
             let mut value = HeaderValue::from_str(&value).map_err(|_| {
                 target.make_failure("token", "the token holds characters that no header may hold")
             })?;
@@ -311,7 +315,7 @@ impl<'a> Client<'a> {
             Some(other) => other.to_string(),
             None => text.trim().to_owned(),
         };
-        text.replace(&self.token.0, "***").chars().take(SHOWN).collect()
+        text.replace(self.token.expose(), "***").chars().take(SHOWN).collect()
     }
 
     /// What went wrong on the way, with every cause.

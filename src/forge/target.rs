@@ -2,7 +2,7 @@
 
 use crate::error::{Failure, FailureKind};
 use crate::forge::Forge;
-use crate::git::{Environment, SecretText};
+use git_commits::{Environment, SecretText};
 use serde::Deserialize;
 use std::fmt;
 use std::net::IpAddr;
@@ -72,7 +72,7 @@ impl CommentTarget {
             None if !target.from_outside => {
                 Err(Failure { kind: FailureKind::Usage, ..target.make_token_failure() })
             }
-            Some(token) if token.0.bytes().any(|b| !b.is_ascii_graphic()) => {
+            Some(token) if token.expose().bytes().any(|b| !b.is_ascii_graphic()) => {
                 let variable = forge.token_variable();
                 Err(Failure::new(
                     FailureKind::Usage,
@@ -260,7 +260,7 @@ impl<'a> Asked<'a> {
     }
 
     fn read_token(&self) -> Option<SecretText> {
-        self.environment.get(self.forge.token_variable()).map(|token| SecretText(token.to_owned()))
+        self.environment.get(self.forge.token_variable()).map(SecretText::new)
     }
 
     /// An address that a token may be sent to: HTTPS, or this machine.

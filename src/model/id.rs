@@ -8,6 +8,7 @@
 //! let environment: EnvironmentName = cluster;
 //! ```
 
+pub use git_commits::CommitId;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
@@ -177,19 +178,6 @@ text_type!(
     ApplicationName, "Application name", is_subdomain,
     "lower-case letters, digits, '-' and '.', at most 253 characters, each part beginning and ending with a letter or digit"
 );
-text_type!(
-    /// A git commit: 40 lower-case hex digits (SHA-1 object names; SHA-256 repositories have 64).
-    ///
-    /// ```
-    /// use expedite::model::id::CommitId;
-    /// assert!(CommitId::parse("0123456789abcdef0123456789abcdef01234567").is_ok());
-    /// assert!(CommitId::parse("0123").is_err());
-    /// ```
-    CommitId, "commit id",
-    |t| (t.len() == 40 || t.len() == 64) && t.bytes().all(|b| b.is_ascii_digit() || (b'a'..=b'f').contains(&b)),
-    "40 or 64 lower-case hex digits"
-);
-
 /// SHA-256 of some bytes: `sha256:` and 64 lower-case hex digits, 71 characters
 /// (OCI image-spec, "Digests"). Upper case is refused, as the specification obliges.
 ///

@@ -326,6 +326,7 @@ pub struct RequestedBy {
     pub name: String,
     /// The commit that holds the intent, where known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(with = "Option<schema::CommitIdText>")]
     pub commit: Option<CommitId>,
     /// `unsigned`, or the fingerprint of the key that signed that commit.
     #[serde(default = "unsigned")]

@@ -8,20 +8,20 @@ use super::records::collect_named;
 use super::{Decided, Setup};
 use crate::attest::attach::attach_record;
 use crate::attest::record;
-use crate::commit::Identity;
-use crate::commit::side::{self, SideOutcome};
 use crate::error::{At, Failure, FailureKind};
 use crate::evidence::envelope;
 use crate::evidence::judge;
 use crate::evidence::keys::{KeyRing, PublicKey};
 use crate::evidence::registry::Writer;
-use crate::files::{FileChange, Files as _};
-use crate::git::ATTACHED;
+use crate::files::FileChange;
 use crate::model::id::{Artifact, Digest, OrderRef};
 use crate::model::kitchen::{KitchenSpec, Role};
 use crate::model::naming::{build_record_path, parse_record_path};
 use crate::policy::resolve::Case;
 use futures::StreamExt as _;
+use git_commits::ATTACHED;
+use git_commits::Identity;
+use git_commits::side::{self, SideOutcome};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Records that are attached at once. A registry's own limit of requests counts besides.
@@ -63,8 +63,8 @@ impl Attaching {
         let lacking = match side::find_lacking(setup.repository, ATTACHED, &decided.snapshot, "records") {
             Ok(lacking) => lacking,
             // Who cannot tell what is attached asks for all of it.
-            Err(failure) => {
-                self.add_notice(failure);
+            Err(error) => {
+                self.add_notice(error.into());
                 let all = decided.gitops.records.iter();
                 all.flat_map(|(order, names)| names.iter().map(|name| build_record_path(order, name)))
                     .collect()
@@ -247,7 +247,7 @@ impl Attaching {
                     "let the run write {ATTACHED}; until then each run asks the registry again"
                 ))
         };
-        match side::update_side(setup.repository, ATTACHED, identity, setup.now, &changes) {
+        match side::update_side(setup.repository, ATTACHED, identity, setup.now.unix(), &changes) {
             Ok(SideOutcome::Updated | SideOutcome::Unchanged) => {}
             Ok(SideOutcome::Refused(words)) => {
                 let cause = format!("the server does not keep {ATTACHED}: {words}");

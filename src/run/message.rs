@@ -1,8 +1,8 @@
 //! The commit message of a run: a subject people read in a log, one line per change, trailers for machines.
 
 use super::Decided;
-use crate::commit::{self, Identity};
 use crate::model::plan::{ApplicationAction, Decision, PlanRow, ServingPlan};
+use git_commits::Identity;
 
 /// The message for what `decided` changes, in a commit by `identity`: whoever else asked is its co-author.
 #[must_use]
@@ -19,7 +19,7 @@ pub fn format_message(decided: &Decided, identity: &Identity) -> String {
     for row in &rows {
         lines.extend(format_line(row));
         if let (Decision::Promote(promotion), Some(candidate)) = (&row.decision, &row.candidate) {
-            trailers.push((commit::propose::ABOUT.into(), row.order.to_string()));
+            trailers.push((git_commits::propose::ABOUT.into(), row.order.to_string()));
             trailers.push(("Preparation".into(), format!("{}/{}", row.order.namespace, candidate.name)));
             trailers.push(("Digest".into(), candidate.artifact.digest.to_string()));
             if let ServingPlan::Write(state) = &row.serving
@@ -35,7 +35,7 @@ pub fn format_message(decided: &Decided, identity: &Identity) -> String {
         lines.push(format!("Restore {} of {}, which was edited by hand", edit.path, edit.order));
     }
     trailers.extend(identity.collect_co_authors(asked));
-    commit::build_message(&format_subject(decided, &promoted, &removed), &lines, &trailers)
+    git_commits::build_message(&format_subject(decided, &promoted, &removed), &lines, &trailers)
 }
 
 fn format_subject(decided: &Decided, promoted: &[&PlanRow], removed: &[&PlanRow]) -> String {

@@ -4,10 +4,10 @@
 use super::{Decided, records};
 use crate::error::{At, Failure, FailureKind};
 use crate::files::FileChange;
-use crate::git::Repository;
 use crate::load;
 use crate::model::naming::{ALLOWED_ORDER, build_serving_path};
 use crate::model::plan::{Plan, PlanRow};
+use git_commits::Repository;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Every path among `changes` that belongs to a row: its Serving, its Applications and its records.

@@ -10,8 +10,7 @@ use crate::error::Failure;
 use crate::evidence::envelope;
 use crate::evidence::judge;
 use crate::evidence::keys::KeyRing;
-use crate::files::{FileChange, Files as _};
-use crate::git::Snapshot;
+use crate::files::FileChange;
 use crate::model::evidence::{Evidence, Looked, Proof, RecordAsk, Unread};
 use crate::model::id::{Artifact, Digest, OrderRef};
 use crate::model::naming::build_record_path;
@@ -22,6 +21,7 @@ use crate::model::time::Time;
 use crate::model::world::GitOps;
 use crate::policy::resolve::Case;
 use crate::policy::resolve::slot::Consent;
+use git_commits::Snapshot;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Changes below `records/`, by Order.

@@ -1,7 +1,6 @@
 //! `approve`: shows exactly what is voted on, has it signed by the voter's own key, and writes the vote's file.
 
 use crate::error::{At, Failure, FailureKind};
-use crate::git::Environment;
 use crate::model::approval::Ballot;
 use crate::model::id::{Digest, PreparationName};
 use crate::model::kitchen::{ApprovalTrust, KitchenSpec};
@@ -10,7 +9,6 @@ use crate::model::world::Origin;
 use crate::policy::decide::ballot::{self, BallotVoter};
 use crate::policy::gates::{Context, ssh_vote};
 use crate::policy::resolve;
-use crate::program::{self, Bounds, ProgramFault};
 use crate::report::{Output, escape};
 use crate::run;
 use crate::verbs::diff;
@@ -18,7 +16,9 @@ use crate::verbs::flags::Common;
 use crate::verbs::setup;
 use crate::verbs::setup::{Access, Opened, Outside, wrap_failure};
 use crate::verbs::values::{OrderArg, parse_preparation_arg};
+use child_process::{Bounds, ProgramFault, run_program};
 use clap::Args;
+use git_commits::Environment;
 use kube_yaml::emit;
 use serde_json::json;
 use std::io::{IsTerminal as _, Write as _};
@@ -236,17 +236,16 @@ fn sign_vote(
     // only there.
     let asks = std::io::stderr().is_terminal();
     command.stderr(if asks { Stdio::inherit() } else { Stdio::piped() });
-    let ended =
-        program::run_program(command, message, Bounds { time, output: SIGNATURE }).map_err(|fault| {
-            let failure = failed(format!("ssh-keygen: {fault}"));
-            match fault {
-                ProgramFault::Absent => failure.with_hint("OpenSSH signs votes: install its client"),
-                ProgramFault::Start(_)
-                | ProgramFault::Late(_)
-                | ProgramFault::TooMuch(_)
-                | ProgramFault::Lost(_) => failure,
-            }
-        })?;
+    let ended = run_program(command, message, Bounds { time, output: SIGNATURE }).map_err(|fault| {
+        let failure = failed(format!("ssh-keygen: {fault}"));
+        match fault {
+            ProgramFault::Absent => failure.with_hint("OpenSSH signs votes: install its client"),
+            ProgramFault::Start(_)
+            | ProgramFault::Late(_)
+            | ProgramFault::TooMuch(_)
+            | ProgramFault::Lost(_) => failure,
+        }
+    })?;
     if !ended.status.success() {
         let words = if ended.words.is_empty() { ended.status.to_string() } else { ended.words };
         return Err(failed(format!("ssh-keygen does not sign: {words}")));

@@ -3,7 +3,6 @@
 mod objects;
 
 use crate::error::{At, Failure, FailureKind};
-use crate::git;
 use crate::model::id::{CommitId, Namespace};
 use crate::model::preparation::GitSource;
 use crate::report::Output;
@@ -185,7 +184,7 @@ fn find_place(path: &str, outside: &Outside) -> Result<CheckoutPlace, Failure> {
             .with_object("--repo")
             .with_place(At::from_file(path)));
     }
-    let Some(around) = git::find_around(&folder, &outside.environment) else {
+    let Some(around) = git_commits::find_around(&folder, &outside.environment) else {
         return Ok(CheckoutPlace { folder, branch: None, origin: None });
     };
     let Some(root) = around.root else {

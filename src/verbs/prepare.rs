@@ -96,7 +96,7 @@ pub fn run_prepare(
     let made =
         artifact::make_preparation(&setup, &read, case, &wish, &mut |text| output.show_progress(text))?;
     for note in opened.repository.take_notes() {
-        output.report_warning(&note);
+        output.report_warning(&note.into());
     }
     tell_made(&made, args, output);
     match &args.into {

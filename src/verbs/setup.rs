@@ -6,13 +6,9 @@
 pub mod signer;
 
 use crate::attest::key::RecordSigner;
-use crate::commit::identity::Given;
-use crate::commit::{self, Identity, Person};
 use crate::error::{At, Failure, FailureKind};
 use crate::evidence::gather::{self, GatherOptions};
 use crate::evidence::registry::{self, HostConfig, Registries, RegistriesConfig};
-use crate::files::Files as _;
-use crate::git::{self, Environment, Repository, RepositoryTarget};
 use crate::load::cluster::connect as cluster;
 use crate::load::cluster::{ClusterSource, Selection, snapshot};
 use crate::load::folder::DiskFolder;
@@ -27,6 +23,9 @@ use crate::run::{Setup, Source, SourcePlace};
 use crate::settings::{self, FilePath, Location, Settings};
 use crate::verbs::flags::Common;
 use crate::verbs::values::OrderArg;
+use git_commits::identity::Given;
+use git_commits::{Environment, Repository, RepositoryTarget};
+use git_commits::{Identity, Person};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -131,7 +130,7 @@ impl Opened {
             }
             (None, Some(Location::Path(path))) => RepositoryTarget::Path(path.path.clone()),
             (None, Some(Location::Url(url))) => {
-                RepositoryTarget::parse(url, &outside.working).map_err(one)?
+                RepositoryTarget::parse(url, &outside.working).map_err(Failure::from).map_err(one)?
             }
             (None, None) => RepositoryTarget::Around(outside.working.clone()),
         };
@@ -322,7 +321,7 @@ impl Opened {
         let author = self.settings.repository.author.as_ref();
         let settings = Given { name: author.map(|a| a.name.clone()), email: author.map(|a| a.email.clone()) };
         let key = self.settings.repository.sign_commits.as_ref().map(|key| key.path.as_path());
-        let signer = commit::CommitSigner::resolve(key, &self.environment, &self.repository)?;
+        let signer = git_commits::CommitSigner::resolve(key, &self.environment, &self.repository)?;
         Ok(Identity::resolve(&self.author, &self.environment, &settings, &self.repository)
             .with_signer(signer))
     }
@@ -399,7 +398,7 @@ pub fn find_settings_file(common: &Common, outside: &Outside) -> Result<Option<P
         return Ok(Some(PathBuf::from(file)));
     }
     let folder = match resolve_targets(common, outside)?.1 {
-        RepositoryTarget::Around(folder) => match git::find_around(&folder, &outside.environment) {
+        RepositoryTarget::Around(folder) => match git_commits::find_around(&folder, &outside.environment) {
             Some(around) => around.root,
             None => Some(folder),
         },
@@ -418,7 +417,7 @@ fn read_home_settings(
 ) -> Result<Settings, Vec<Failure>> {
     let home = outside.environment.find_home();
     let folder = match target {
-        RepositoryTarget::Around(folder) => match git::find_around(folder, &outside.environment) {
+        RepositoryTarget::Around(folder) => match git_commits::find_around(folder, &outside.environment) {
             Some(around) => match around.root {
                 Some(root) => root,
                 None => return read_committed_settings(target, common, outside),
@@ -443,7 +442,7 @@ fn read_committed_settings(
     outside: &Outside,
 ) -> Result<Settings, Vec<Failure>> {
     let branch = strip_empty(common.branch.as_deref()).unwrap_or("main");
-    let one = |failure| vec![failure];
+    let one = |error: git_commits::GitError| vec![Failure::from(error)];
     let repository = Repository::open_target(target, make_options(outside, false, branch)).map_err(one)?;
     let snapshot = repository.read_snapshot(branch).map_err(one)?;
     let name = format!("{}:{}", snapshot.name(), settings::FILE);
@@ -513,13 +512,13 @@ fn resolve_clock(
     }
 }
 
-fn make_options(outside: &Outside, create: bool, branch: &str) -> git::RepositoryOptions {
-    git::RepositoryOptions {
+fn make_options(outside: &Outside, create: bool, branch: &str) -> git_commits::RepositoryOptions {
+    git_commits::RepositoryOptions {
         create,
         branch: Some(branch.to_owned()),
         environment: outside.environment.clone(),
         working: Some(outside.working.clone()),
-        ..git::RepositoryOptions::default()
+        ..git_commits::RepositoryOptions::default()
     }
 }
 
@@ -537,7 +536,7 @@ fn open_repository(
             !path.exists() || path.read_dir().is_ok_and(|mut entries| entries.next().is_none())
         }
         RepositoryTarget::Around(folder) if lack == Lack::IfAbsent => {
-            git::find_around(folder, &outside.environment).is_none()
+            git_commits::find_around(folder, &outside.environment).is_none()
         }
         RepositoryTarget::Path(_) | RepositoryTarget::Around(_) | RepositoryTarget::Url(_) => false,
     };

@@ -271,6 +271,6 @@ pub fn tell_details(opened: &Opened, output: &mut Output) {
         output.report_warning(&Failure::new(FailureKind::Unread, "registry-warning", warning));
     }
     for note in opened.repository.take_notes() {
-        output.report_warning(&note);
+        output.report_warning(&note.into());
     }
 }

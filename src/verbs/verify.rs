@@ -165,7 +165,7 @@ fn verify_from_bundle(
     };
     let verified = verified.map_err(wrap_failure)?;
     for note in opened.repository.take_notes() {
-        output.report_warning(&note);
+        output.report_warning(&note.into());
     }
     if args.bundled_trust {
         let cause = "judged by the keys inside it: that it is whole, not that anybody you trust signed it";

@@ -4,13 +4,9 @@
 use crate::support::setup::setup;
 use crate::support::{forge, fsck, layout};
 use expedite::attest::key::RecordSigner;
-use expedite::commit::Identity;
-use expedite::commit::identity::Given;
 use expedite::error::Failure;
 use expedite::evidence::gather;
 use expedite::evidence::registry::{HostConfig, Registries, RegistriesConfig};
-use expedite::files::Files as _;
-use expedite::git::{Environment, Repository, RepositoryTarget, Snapshot};
 use expedite::model::approval::Ballot;
 use expedite::model::id::{ClusterName, Digest, Namespace, OrderRef, PreparationName};
 use expedite::model::naming::{build_application_name, build_record_path, build_serving_path};
@@ -19,6 +15,9 @@ use expedite::model::time::Time;
 use expedite::model::verdict::GateName;
 use expedite::policy::gates::ssh_vote;
 use expedite::run::{self, Ran, Setup, Writing};
+use git_commits::Identity;
+use git_commits::identity::Given;
+use git_commits::{Environment, Repository, RepositoryTarget, Snapshot};
 use p256::pkcs8::{EncodePrivateKey as _, EncodePublicKey as _, LineEnding};
 use serde_json::{Value, json};
 use ssh_key::private::{Ed25519Keypair, KeypairData};
@@ -197,7 +196,7 @@ impl Chain {
 
     fn repository(&self) -> Repository {
         let options =
-            expedite::git::RepositoryOptions { create: true, ..expedite::git::RepositoryOptions::default() };
+            git_commits::RepositoryOptions { create: true, ..git_commits::RepositoryOptions::default() };
         Repository::open_target(&RepositoryTarget::Path(self.path("gitops.git")), options).unwrap()
     }
 
@@ -292,10 +291,10 @@ impl Chain {
         let identity =
             Identity::resolve(&Given::default(), &Environment::default(), &Given::default(), &repository);
         let proposal =
-            expedite::commit::Proposal { message: "By hand", identity: &identity, at: at("10:30") };
+            git_commits::Proposal { message: "By hand", identity: &identity, at: at("10:30").unix() };
         let changes = [(path.to_owned(), change)].into();
-        let outcome = expedite::commit::write_changes(&repository, &snapshot, &changes, proposal).unwrap();
-        assert!(matches!(outcome, expedite::commit::WriteOutcome::Pushed(_)), "{outcome:?}");
+        let outcome = git_commits::write_changes(&repository, &snapshot, &changes, proposal).unwrap();
+        assert!(matches!(outcome, git_commits::WriteOutcome::Pushed(_)), "{outcome:?}");
     }
 }
 

@@ -11,13 +11,13 @@ mod telling;
 mod thousands;
 
 use crate::support::{apiserver, harness, peers, stubserver};
-use expedite::git::Environment;
 use expedite::load::cluster::connect::{ClusterAccess, SERVICE_ACCOUNT};
 use expedite::load::cluster::{ClusterSource, Fetched, Selection};
 use expedite::load::{Input, read_world};
 use expedite::model::id::Namespace;
 use expedite::model::kind::Kind;
 use expedite::model::world::{Holds, World};
+use git_commits::Environment;
 use serde_json::{Value, json};
 use std::path::Path;
 use std::sync::Arc;

@@ -6,7 +6,7 @@ mod faults;
 
 use crate::support::pulls::{HEAD, Pulls};
 use expedite::forge::{self, CommentTarget, Forge, ForgeLimits, Posted, Unposted};
-use expedite::git::Environment;
+use git_commits::Environment;
 use std::time::Duration;
 
 const ALL: [Forge; 3] = [Forge::Github, Forge::Gitlab, Forge::Gitea];

@@ -13,10 +13,9 @@ mod ssh;
 pub use fsck::{Folder, folder};
 
 use crate::support::fsck;
-use expedite::commit::{Identity, Person, Proposal};
 use expedite::files::FileChange;
-use expedite::git::{Repository, RepositoryOptions, RepositoryTarget};
-use expedite::model::time::Time;
+use git_commits::{Identity, Person, Proposal};
+use git_commits::{Repository, RepositoryOptions, RepositoryTarget};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -38,7 +37,7 @@ pub fn identity() -> Identity {
 
 /// A proposal at a fixed instant.
 pub fn proposal<'a>(message: &'a str, identity: &'a Identity) -> Proposal<'a> {
-    Proposal { message, identity, at: Time::from_unix(1_790_000_000) }
+    Proposal { message, identity, at: 1_790_000_000 }
 }
 
 /// Opens a path.

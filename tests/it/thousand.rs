@@ -4,18 +4,18 @@ use crate::support::harness::Place;
 use crate::support::setup::setup;
 use crate::support::{fleet, layout};
 use expedite::attest::key::RecordSigner;
-use expedite::commit::identity::Given;
-use expedite::commit::{self, Identity, Proposal, WriteOutcome, side};
 use expedite::evidence::gather;
 use expedite::evidence::registry::{HostConfig, Registries, RegistriesConfig};
-use expedite::files::{FileChange, Files as _};
-use expedite::git::{ATTACHED, Environment, Repository, RepositoryTarget};
+use expedite::files::FileChange;
 use expedite::model::id::{ClusterName, Digest, OrderRef};
 use expedite::model::naming::{build_application_name, build_serving_path};
 use expedite::model::plan::{Decision, PlanRow};
 use expedite::model::serving::{HISTORY, HistoryEntry, Serving};
 use expedite::model::time::Time;
 use expedite::run::{self, Ran, Setup, Writing};
+use git_commits::identity::Given;
+use git_commits::{ATTACHED, Environment, Repository, RepositoryTarget};
+use git_commits::{Identity, Proposal, WriteOutcome, side};
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 use std::collections::{BTreeMap, BTreeSet};
@@ -57,7 +57,7 @@ impl Installation {
             pool.insert(order, digests);
         }
         let options =
-            expedite::git::RepositoryOptions { create: true, ..expedite::git::RepositoryOptions::default() };
+            git_commits::RepositoryOptions { create: true, ..git_commits::RepositoryOptions::default() };
         let repository =
             Repository::open_target(&RepositoryTarget::Path(place.path("gitops.git")), options).unwrap();
         let none = Given::default();
@@ -96,8 +96,8 @@ impl Installation {
         let text = text.replacen(old, &format!("  preparationName: mailer-{version}"), 1);
         let changes = BTreeMap::from([(path, FileChange::Write(text.into_bytes()))]);
         let message = format!("Ask for {version}\n");
-        let proposal = Proposal { message: &message, identity: &self.identity, at: now };
-        let wrote = commit::write_changes(&self.repository, &snapshot, &changes, proposal).unwrap();
+        let proposal = Proposal { message: &message, identity: &self.identity, at: now.unix() };
+        let wrote = git_commits::write_changes(&self.repository, &snapshot, &changes, proposal).unwrap();
         assert!(matches!(wrote, WriteOutcome::Pushed(_)), "{wrote:?}");
     }
 

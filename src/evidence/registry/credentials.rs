@@ -6,10 +6,10 @@
 
 use crate::evidence::registry::config::RegistryEnvironment;
 use crate::evidence::registry::secret::RegistrySecret;
-use crate::program::{self, Bounds, ProgramFault};
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use child_process::{Bounds, ProgramFault, run_program};
 use serde::Deserialize;
 use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
@@ -157,8 +157,7 @@ impl RegistryCredentials {
         let mut command = Command::new(path);
         command.arg("get").stderr(Stdio::null());
         let (input, bounds) = (server.to_owned(), Bounds { time: self.patience, output: HELPER_OUTPUT });
-        let run =
-            tokio::task::spawn_blocking(move || program::run_program(command, input.as_bytes(), bounds));
+        let run = tokio::task::spawn_blocking(move || run_program(command, input.as_bytes(), bounds));
         let ended = run.await.map_err(|_| "cannot be waited for")?.map_err(|fault| match fault {
             ProgramFault::Late(_) => "does not answer in time".to_owned(),
             ProgramFault::Absent

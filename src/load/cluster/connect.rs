@@ -1,7 +1,7 @@
 //! Who asks which API server: a kubeconfig's context, or the service account of the Pod this runs in.
 
 use crate::error::{At, Failure};
-use crate::git::Environment;
+use git_commits::Environment;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use std::path::{Path, PathBuf};

@@ -1,6 +1,5 @@
 //! promote, withdraw and rollback: a person's wish becomes one commit that edits Servings' intent.
 
-use crate::commit::{self, Identity, Person, Proposal, WriteOutcome};
 use crate::error::{Failure, FailureKind};
 use crate::files::FileChange;
 use crate::model::id::{CommitId, OrderRef};
@@ -13,6 +12,7 @@ use crate::policy::decide::intent::{Intent, Wish, describe_intent, judge_wish};
 use crate::policy::resolve::{self, Case};
 use crate::render::serving;
 use crate::run::{Read, Setup, Source, pause_before_retry, problems, read_inputs};
+use git_commits::{Identity, Person, Proposal, WriteOutcome};
 use std::collections::BTreeMap;
 
 /// What became of a wish, for each Order.
@@ -54,7 +54,7 @@ pub fn commit_intent(
             let case = cases.iter().find(|c| c.order == *order).ok_or_else(|| make_unknown(order, setup))?;
             judged.push((case, wish, judge_wish(case, wish, &world)?));
         }
-        let changes = |at: Time| {
+        let changes = |at: Time| -> Result<_, Failure> {
             let requested = |wish: &Wish, intent: &Intent| Requested {
                 name: asking.requester.to_string(),
                 time: at,
@@ -73,10 +73,19 @@ pub fn commit_intent(
             Ok(changes)
         };
         let text = format_message(&judged, asking);
-        let proposal = Proposal { message: &text, identity: asking.identity, at: setup.now };
+        let proposal = Proposal { message: &text, identity: asking.identity, at: setup.now.unix() };
         let outcome = match asking.propose {
-            None => commit::write_changes(setup.repository, &snapshot, &changes(setup.now)?, proposal)?,
-            Some(branch) => commit::propose_changes(setup.repository, &snapshot, branch, &changes, proposal)?,
+            None => git_commits::write_changes(setup.repository, &snapshot, &changes(setup.now)?, proposal)?,
+            Some(branch) => {
+                let as_of = |seconds| changes(Time::from_unix(seconds));
+                git_commits::propose_changes::<Failure>(
+                    setup.repository,
+                    &snapshot,
+                    branch,
+                    &as_of,
+                    proposal,
+                )?
+            }
         };
         let done = |commit| {
             let intents = judged.into_iter().map(|(case, _, intent)| (case.order.clone(), intent)).collect();
@@ -100,7 +109,7 @@ fn format_message(judged: &[(&Case, &Wish, Intent)], asking: &Asking<'_>) -> Str
     let mut lines = Vec::new();
     for (case, wish, intent) in &changed {
         lines.extend(format_lines(case, wish, intent));
-        trailers.push((commit::propose::ABOUT.to_owned(), case.order.to_string()));
+        trailers.push((git_commits::propose::ABOUT.to_owned(), case.order.to_string()));
         if let Intent::Ask(name) = intent {
             trailers.push(("Preparation".to_owned(), format!("{}/{name}", case.order.namespace)));
             let digest = case.preparations.get(name).map(|p| p.object.spec.artifact.digest);
@@ -109,7 +118,7 @@ fn format_message(judged: &[(&Case, &Wish, Intent)], asking: &Asking<'_>) -> Str
     }
     trailers.push(("Requested-By".to_owned(), asking.requester.to_string()));
     trailers.extend(asking.identity.collect_co_authors([asking.requester.to_string().as_str()]));
-    commit::build_message(&format_subject(&changed), &lines, &trailers)
+    git_commits::build_message(&format_subject(&changed), &lines, &trailers)
 }
 
 fn format_subject(changed: &[&(&Case, &Wish, Intent)]) -> String {

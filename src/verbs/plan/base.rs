@@ -2,8 +2,6 @@
 
 use super::change::{Both, Change, decide_change};
 use crate::error::{At, Failure, FailureKind};
-use crate::files::Files as _;
-use crate::git::{Local, Points};
 use crate::report::Output;
 use crate::report::preview::Against;
 use crate::run::Known;
@@ -13,6 +11,7 @@ use crate::verbs::plan::PlanFlags;
 use crate::verbs::setup;
 use crate::verbs::setup::{Access, Opened, Outside, wrap_failure};
 use crate::verbs::shown::Shown;
+use git_commits::{Local, Points};
 use std::path::{Path, PathBuf};
 
 /// Opens with the settings of `reference`, and decides with the change and without it.
@@ -84,7 +83,7 @@ impl Home {
         let local = Local::open_around(folder.unwrap_or(&outside.working), &outside.environment);
         let (place, unknown) = match local.map(|local| (local.resolve_points(reference), local)) {
             Some((Ok(points), local)) => (Some((local, points)), None),
-            Some((Err(failure), _)) => (None, Some(failure)),
+            Some((Err(failure), _)) => (None, Some(failure.into())),
             None => (None, None),
         };
         let mut home =
@@ -100,8 +99,11 @@ impl Home {
             return Ok(home);
         };
         let name = format!("{} of {reference}", file.display());
-        let read =
-            local.read_snapshot(&points.tip, "").map_err(wrap_failure)?.read_file(&path).map_err(|lost| {
+        let read = local
+            .read_snapshot(&points.tip, "")
+            .map_err(|e| wrap_failure(e.into()))?
+            .read_file(&path)
+            .map_err(|lost| {
                 wrap_failure(
                     Failure::new(FailureKind::Repository, "unreadable", lost.why)
                         .with_place(At::from_file(name.clone())),

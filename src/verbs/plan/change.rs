@@ -4,13 +4,13 @@
 //! reference in both, so that no change vouches for itself; what the change would make easier to pass is told.
 
 use crate::error::Failure;
-use crate::git::{Below, Local, Points, Snapshot};
 use crate::load;
 use crate::model::id::CommitId;
 use crate::model::kitchen::Kitchen;
 use crate::model::world::{Holds, Loaded, Problem, World};
 use crate::policy::decide::weakened::find_weakenings;
 use crate::run::{Decided, Known, Read, Setup, Source, SourcePlace, decide_on, read_world};
+use git_commits::{Below, Local, Points, Snapshot};
 use std::sync::Arc;
 
 /// Where the change is.

@@ -2,13 +2,13 @@
 
 use crate::error::{Failure, FailureKind};
 use crate::forge::{self, CommentOutcome, CommentTarget, Forge, ForgeLimits, Posted, Unposted};
-use crate::git::Environment;
 use crate::report::fingerprint::Fingerprint;
 use crate::report::view::View;
 use crate::report::{Output, markdown};
 use crate::verbs::flags::Common;
 use crate::verbs::setup::Outside;
 use clap::ValueEnum;
+use git_commits::Environment;
 use std::path::Path;
 
 /// The forge that holds the pull request.

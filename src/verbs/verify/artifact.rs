@@ -5,7 +5,6 @@ use crate::error::{Failure, FailureKind};
 use crate::evidence::answer::{Answer, Reference};
 use crate::evidence::gather::gather_blocking;
 use crate::evidence::keys::KeyRing;
-use crate::files::Files as _;
 use crate::model::evidence::{Ask, Evidence, RecordAsk};
 use crate::model::id::{Artifact, Digest, OciRepository, OrderRef, PreparationName};
 use crate::model::kitchen::{KitchenSpec, Role};

@@ -13,8 +13,6 @@ use crate::attest::record::PromotionPredicate;
 use crate::error::{At, Failure, FailureKind};
 use crate::evidence::gather::{GatherOptions, gather_blocking};
 use crate::evidence::keys::KeyRing;
-use crate::files::Files as _;
-use crate::git::{Snapshot, Visit};
 use crate::load::gitops::parse_serving_at;
 use crate::model::audit::{Audit, AuditFinding};
 use crate::model::evidence::{ArtifactFacts, Ask, Evidence, Facts, Proof, RecordAsk};
@@ -26,6 +24,7 @@ use crate::model::serving::{Serving, ServingStatus};
 use crate::model::world::Holds;
 use crate::policy::gates::again::{Doubt, Past, Then};
 use crate::run::{self, Setup, SourcePlace};
+use git_commits::{Snapshot, Visit};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -171,7 +170,7 @@ fn read_bytes(snapshot: &Snapshot, path: &str) -> Result<Option<Vec<u8>>, Failur
 fn read_serving(snapshot: &Snapshot, order: &OrderRef) -> Result<Option<Arc<Serving>>, Failure> {
     let path = build_serving_path(order);
     let Some(bytes) = read_bytes(snapshot, &path)? else { return Ok(None) };
-    Ok(parse_serving_at(&snapshot.name(), &path, &bytes).and_then(|(_, file)| file.serving.ok()))
+    Ok(parse_serving_at(snapshot.name(), &path, &bytes).and_then(|(_, file)| file.serving.ok()))
 }
 
 impl Auditor<'_> {

@@ -3,9 +3,9 @@
 
 use super::{changes, git, identity, proposal};
 use crate::support::gitserver::{self, GitServer, Http};
-use expedite::commit::{self, WriteOutcome};
-use expedite::error::Failure;
-use expedite::git::{Environment, Repository, RepositoryOptions, RepositoryTarget};
+use git_commits::GitError;
+use git_commits::WriteOutcome;
+use git_commits::{Environment, Repository, RepositoryOptions, RepositoryTarget};
 use std::path::{Path, PathBuf};
 
 const TOKEN: &str = "s3cret";
@@ -73,9 +73,14 @@ fn checkout(server: &GitServer, folder: &Path, version: u32, pull: bool) -> Path
     work
 }
 
-fn write(repository: &Repository, file: &str) -> Result<WriteOutcome, Failure> {
+fn write(repository: &Repository, file: &str) -> Result<WriteOutcome, GitError> {
     let base = repository.read_snapshot("main")?;
-    commit::write_changes(repository, &base, &changes([(file, Some("x\n"))]), proposal(file, &identity()))
+    git_commits::write_changes(
+        repository,
+        &base,
+        &changes([(file, Some("x\n"))]),
+        proposal(file, &identity()),
+    )
 }
 
 #[test]

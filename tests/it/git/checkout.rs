@@ -1,9 +1,8 @@
 //! Checkouts: a person's, and those that CI systems leave.
 
 use super::{changes, fsck, git, identity, open, proposal};
-use expedite::commit::{self, WriteOutcome};
-use expedite::error::Failure;
-use expedite::files::Files;
+use git_commits::GitError;
+use git_commits::WriteOutcome;
 use std::path::Path;
 
 /// A checkout of `main` with a file, that follows nothing.
@@ -16,14 +15,15 @@ fn checkout(folder: &Path) {
     git(folder, &["commit", "-qm", "first"]);
 }
 
-fn write(folder: &Path, of: &[(&str, Option<&str>)]) -> Result<WriteOutcome, Failure> {
+fn write(folder: &Path, of: &[(&str, Option<&str>)]) -> Result<WriteOutcome, GitError> {
     let repository = open(folder);
     let base = repository.read_snapshot("main").unwrap();
     let changed = of.iter().map(|(p, b)| changes([(*p, *b)])).reduce(|mut a, b| {
         a.extend(b);
         a
     });
-    let done = commit::write_changes(&repository, &base, &changed.unwrap(), proposal("ours", &identity()));
+    let done =
+        git_commits::write_changes(&repository, &base, &changed.unwrap(), proposal("ours", &identity()));
     assert_eq!(repository.take_notes(), []);
     done
 }
@@ -235,7 +235,7 @@ fn a_checkout_follows_its_remote() {
     assert_eq!(git(&work, &["status", "--porcelain", "--branch"]), "## main...origin/main");
     assert_eq!(std::fs::read_to_string(work.join("README")).unwrap(), "newer\n");
     assert_eq!(
-        commit::write_changes(
+        git_commits::write_changes(
             &repository,
             &base,
             &changes([("z", Some("z"))]),

@@ -2,10 +2,9 @@
 
 use super::{changes, fsck, git, identity, proposal};
 use crate::support::gitserver::{self, GitServer, Http};
-use expedite::commit::{self, WriteOutcome};
-use expedite::error::Failure;
-use expedite::files::Files;
-use expedite::git::{Environment, Repository, RepositoryOptions, RepositoryTarget, Timeouts};
+use git_commits::GitError;
+use git_commits::WriteOutcome;
+use git_commits::{Environment, Repository, RepositoryOptions, RepositoryTarget, Timeouts};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpListener;
 use std::path::Path;
@@ -26,14 +25,19 @@ fn url(server: &GitServer, repository: &str) -> RepositoryTarget {
     RepositoryTarget::Url(format!("http://127.0.0.1:{}/{repository}", server.port))
 }
 
-fn open(target: &RepositoryTarget, variables: &[(&str, &str)]) -> Result<Repository, Failure> {
+fn open(target: &RepositoryTarget, variables: &[(&str, &str)]) -> Result<Repository, GitError> {
     Repository::open_target(target, options(variables))
 }
 
 /// Reads the head, writes one file on top.
-fn write(repository: &Repository, file: &str) -> Result<WriteOutcome, Failure> {
+fn write(repository: &Repository, file: &str) -> Result<WriteOutcome, GitError> {
     let base = repository.read_snapshot("main")?;
-    commit::write_changes(repository, &base, &changes([(file, Some("x\n"))]), proposal(file, &identity()))
+    git_commits::write_changes(
+        repository,
+        &base,
+        &changes([(file, Some("x\n"))]),
+        proposal(file, &identity()),
+    )
 }
 
 /// Makes `repository` hold `count` commits.
@@ -198,7 +202,7 @@ fn a_commit_that_is_overtaken_at_once_is_found_again() {
     );
     let repository = open(&url(&server, "gitops.git"), &[]).unwrap();
     let base = repository.read_snapshot("main").unwrap();
-    let done = commit::write_changes(
+    let done = git_commits::write_changes(
         &repository,
         &base,
         &changes([("a", Some("a"))]),
@@ -218,7 +222,7 @@ fn commits_that_were_taken_back_do_not_return() {
     let base = repository.read_snapshot("main").unwrap();
     git(&path, &["update-ref", "refs/heads/main", "main~"]);
     let tip = git(&path, &["rev-parse", "main"]);
-    let done = commit::write_changes(
+    let done = git_commits::write_changes(
         &repository,
         &base,
         &changes([("a", Some("a"))]),

@@ -1,8 +1,8 @@
 //! A bare repository on this machine.
 
 use super::{changes, fsck, git, identity, open, proposal};
-use expedite::commit::{self, WriteOutcome};
-use expedite::files::{EntryKind, Files};
+use expedite::files::EntryKind;
+use git_commits::WriteOutcome;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -16,11 +16,11 @@ fn b23_the_first_commit_of_an_empty_repository_is_on_the_configured_branch() {
     assert_eq!(empty.list_entries("").0, []);
     let me = identity();
     assert_eq!(
-        commit::write_changes(&repository, &empty, &changes([("gone", None)]), proposal("none", &me))
+        git_commits::write_changes(&repository, &empty, &changes([("gone", None)]), proposal("none", &me))
             .unwrap(),
         WriteOutcome::Unchanged
     );
-    let wrote = commit::write_changes(
+    let wrote = git_commits::write_changes(
         &repository,
         &empty,
         &changes([("a/b.yaml", Some("b"))]),
@@ -33,7 +33,7 @@ fn b23_the_first_commit_of_an_empty_repository_is_on_the_configured_branch() {
         "Expedite <expedite@localhost> Expedite 1790000000 first"
     );
     let late =
-        commit::write_changes(&repository, &empty, &changes([("c", Some("c"))]), proposal("late", &me))
+        git_commits::write_changes(&repository, &empty, &changes([("c", Some("c"))]), proposal("late", &me))
             .unwrap();
     assert_eq!(late, WriteOutcome::Moved, "a root commit replaces nothing");
     fsck(dir.path());
@@ -46,7 +46,8 @@ fn b23_a_branch_that_is_not_there_is_refused_by_name() {
     let repository = open(dir.path());
     let me = identity();
     let empty = repository.read_snapshot("trunk").unwrap();
-    commit::write_changes(&repository, &empty, &changes([("a", Some("a"))]), proposal("first", &me)).unwrap();
+    git_commits::write_changes(&repository, &empty, &changes([("a", Some("a"))]), proposal("first", &me))
+        .unwrap();
     let refused = repository.read_snapshot("main").unwrap_err();
     assert_eq!(refused.code, "branch-absent");
     assert!(refused.cause.contains("\"main\"") && refused.cause.contains("trunk"), "{refused}");
@@ -62,7 +63,7 @@ fn equal_files_make_no_commit_and_deletions_are_exact() {
     let me = identity();
     let write = |changed, message| {
         let base = repository.read_snapshot("main").unwrap();
-        commit::write_changes(&repository, &base, &changed, proposal(message, &me)).unwrap()
+        git_commits::write_changes(&repository, &base, &changed, proposal(message, &me)).unwrap()
     };
     let both = changes([("a/1.yaml", Some("1")), ("a/2.yaml", Some("2"))]);
     assert!(matches!(write(both.clone(), "one"), WriteOutcome::Pushed(_)));
@@ -129,7 +130,7 @@ fn b26_eight_writers_lose_nothing() {
                         let base = repository.read_snapshot("main").unwrap();
                         let file = format!("applications/n{n}/{turn}.yaml");
                         let changed = changes([(file.as_str(), Some("x"))]);
-                        match commit::write_changes(&repository, &base, &changed, proposal(&file, &me))
+                        match git_commits::write_changes(&repository, &base, &changed, proposal(&file, &me))
                             .unwrap()
                         {
                             WriteOutcome::Pushed(_) => break,

@@ -2,9 +2,9 @@
 
 use super::{changes, fsck, git, identity, proposal};
 use crate::support::gitserver::GitServer;
-use expedite::commit::{self, WriteOutcome};
-use expedite::error::Failure;
-use expedite::git::{Environment, Repository, RepositoryOptions, RepositoryTarget};
+use git_commits::GitError;
+use git_commits::WriteOutcome;
+use git_commits::{Environment, Repository, RepositoryOptions, RepositoryTarget};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,9 +15,14 @@ fn options(variables: &[(&str, &str)]) -> RepositoryOptions {
     RepositoryOptions { environment, ..RepositoryOptions::default() }
 }
 
-fn write(repository: &Repository, file: &str) -> Result<WriteOutcome, Failure> {
+fn write(repository: &Repository, file: &str) -> Result<WriteOutcome, GitError> {
     let base = repository.read_snapshot("main")?;
-    commit::write_changes(repository, &base, &changes([(file, Some("x\n"))]), proposal(file, &identity()))
+    git_commits::write_changes(
+        repository,
+        &base,
+        &changes([(file, Some("x\n"))]),
+        proposal(file, &identity()),
+    )
 }
 
 /// Gives `folder` to user 1001; false where only root could.
@@ -89,11 +94,12 @@ fn b82_without_any_identity_a_commit_is_made() {
     let repository =
         Repository::open_target(&RepositoryTarget::Path(dir.path().into()), options(&[("HOME", "/nowhere")]))
             .unwrap();
-    let none = commit::identity::Given::default();
-    let me = commit::Identity::resolve(&none, &Environment::default(), &none, &repository);
+    let none = git_commits::identity::Given::default();
+    let me = git_commits::Identity::resolve(&none, &Environment::default(), &none, &repository);
     let base = repository.read_snapshot("main").unwrap();
     let done =
-        commit::write_changes(&repository, &base, &changes([("a", Some("a"))]), proposal("a", &me)).unwrap();
+        git_commits::write_changes(&repository, &base, &changes([("a", Some("a"))]), proposal("a", &me))
+            .unwrap();
     assert!(matches!(done, WriteOutcome::Pushed(_)));
     let shown = git(dir.path(), &["log", "-1", "--format=%an <%ae>, %cn <%ce>", "main"]);
     assert_eq!(shown, "Expedite <expedite@localhost>, Expedite <expedite@localhost>");
@@ -116,8 +122,12 @@ fn hooks_of_a_bare_repository_here_are_heard() {
     assert!(matches!(write(&repository, "b"), Ok(WriteOutcome::Pushed(_))));
     let stale = repository.read_snapshot("main").unwrap();
     assert!(matches!(write(&repository, "c"), Ok(WriteOutcome::Pushed(_))));
-    let late =
-        commit::write_changes(&repository, &stale, &changes([("d", Some("d"))]), proposal("d", &identity()));
+    let late = git_commits::write_changes(
+        &repository,
+        &stale,
+        &changes([("d", Some("d"))]),
+        proposal("d", &identity()),
+    );
     assert_eq!(late.unwrap(), WriteOutcome::Moved);
     std::fs::write(path.join("closed"), "").unwrap();
     let WriteOutcome::Refused(words) = write(&repository, "d").unwrap() else { panic!("not refused") };

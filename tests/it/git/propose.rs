@@ -2,19 +2,19 @@
 
 use super::{changes, fsck, git, identity, proposal};
 use crate::support::gitserver::{self, Http};
-use expedite::commit::{self, WriteOutcome};
-use expedite::error::Failure;
-use expedite::git::{Repository, RepositoryOptions, RepositoryTarget};
+use git_commits::GitError;
+use git_commits::WriteOutcome;
+use git_commits::{Repository, RepositoryOptions, RepositoryTarget};
 use std::path::Path;
 
 const BRANCH: &str = "promote/shop";
 
-fn propose(target: &RepositoryTarget, content: &str) -> Result<WriteOutcome, Failure> {
+fn propose(target: &RepositoryTarget, content: &str) -> Result<WriteOutcome, GitError> {
     let repository = Repository::open_target(target, RepositoryOptions::default())?;
     let base = repository.read_snapshot("main")?;
     let changed = changes([("applications/a.yaml", Some(content))]);
-    let text = commit::build_message("Promote", &[], &[("Digest".to_owned(), "sha256:00".to_owned())]);
-    commit::propose_changes(
+    let text = git_commits::build_message("Promote", &[], &[("Digest".to_owned(), "sha256:00".to_owned())]);
+    git_commits::propose_changes(
         &repository,
         &base,
         BRANCH,
@@ -42,8 +42,13 @@ fn person(bare: &Path, branch: &str, files: &[(&str, &str)]) {
 fn b18(bare: &Path, target: &RepositoryTarget) {
     let start = Repository::open_target(target, RepositoryOptions::default()).unwrap();
     let base = start.read_snapshot("main").unwrap();
-    commit::write_changes(&start, &base, &changes([("README", Some("x"))]), proposal("first", &identity()))
-        .unwrap();
+    git_commits::write_changes(
+        &start,
+        &base,
+        &changes([("README", Some("x"))]),
+        proposal("first", &identity()),
+    )
+    .unwrap();
     // Run 1 opens the branch; again, nothing.
     assert!(matches!(propose(target, "one"), Ok(WriteOutcome::Pushed(_))));
     assert_eq!(propose(target, "one").unwrap(), WriteOutcome::Unchanged);
@@ -97,7 +102,13 @@ fn b18(bare: &Path, target: &RepositoryTarget) {
     let repository = Repository::open_target(target, RepositoryOptions::default()).unwrap();
     let base = repository.read_snapshot("main").unwrap();
     let changed = |_| Ok(changes([("x", Some("x"))]));
-    let same = commit::propose_changes(&repository, &base, "main", &changed, proposal("x", &identity()));
+    let same = git_commits::propose_changes::<GitError>(
+        &repository,
+        &base,
+        "main",
+        &changed,
+        proposal("x", &identity()),
+    );
     assert_eq!(same.unwrap_err().code, "branch-name");
     fsck(bare);
 }

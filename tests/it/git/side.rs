@@ -2,15 +2,14 @@
 
 use super::{changes, fsck, git, identity, open, proposal};
 use crate::support::gitserver::{self, GitServer, Http};
-use expedite::commit::side::{self, SideOutcome};
-use expedite::commit::{self, WriteOutcome};
-use expedite::git::{ATTACHED, Repository, RepositoryOptions, RepositoryTarget};
-use expedite::model::time::Time;
+use git_commits::WriteOutcome;
+use git_commits::side::{self, SideOutcome};
+use git_commits::{ATTACHED, Repository, RepositoryOptions, RepositoryTarget};
 use std::collections::BTreeSet;
 
 fn add(repository: &Repository, path: &str) -> SideOutcome {
     let changes = changes([(path, Some(path))]);
-    side::update_side(repository, ATTACHED, &identity(), Time::from_unix(1_790_000_000), &changes).unwrap()
+    side::update_side(repository, ATTACHED, &identity(), 1_790_000_000, &changes).unwrap()
 }
 
 fn set(lines: &[&str]) -> BTreeSet<String> {
@@ -28,7 +27,7 @@ fn files_are_remembered_beside_the_branches() {
     assert_eq!(add(&repository, "a"), SideOutcome::Unchanged);
     assert_eq!(side::read_paths(&open(dir.path()), ATTACHED).unwrap(), set(&["a", "b"]));
     let gone = changes([("a", None), ("never/there", None)]);
-    let at = Time::from_unix(1_790_000_000);
+    let at = 1_790_000_000;
     assert_eq!(
         side::update_side(&repository, ATTACHED, &identity(), at, &gone).unwrap(),
         SideOutcome::Updated
@@ -63,9 +62,13 @@ fn eight_runs_over_http_remember_all_of_it() {
     let base = repository.read_snapshot("main").unwrap();
     assert_eq!(side::read_paths(&repository, ATTACHED).unwrap().len(), 8);
     // It is read along with the branch, and a write to the branch does not touch it.
-    let done =
-        commit::write_changes(&repository, &base, &changes([("a", Some("a"))]), proposal("a", &identity()))
-            .unwrap();
+    let done = git_commits::write_changes(
+        &repository,
+        &base,
+        &changes([("a", Some("a"))]),
+        proposal("a", &identity()),
+    )
+    .unwrap();
     assert!(matches!(done, WriteOutcome::Pushed(_)));
     assert_eq!(git(&path, &["for-each-ref"]).lines().count(), 2);
     fsck(&path);
@@ -89,7 +92,7 @@ fn what_a_branch_has_and_the_reference_lacks_is_told_apart_by_its_bytes() {
         ("records.txt", Some("x")),
         ("servings/a", Some("x")),
     ];
-    commit::write_changes(&repository, &base, &changes(files), proposal("a", &identity())).unwrap();
+    git_commits::write_changes(&repository, &base, &changes(files), proposal("a", &identity())).unwrap();
     assert_eq!(lacking(), ["records/a/1", "records/a/2", "records/b/1"]);
     let kept = changes([
         ("records/a/1", Some("1")),
@@ -97,7 +100,7 @@ fn what_a_branch_has_and_the_reference_lacks_is_told_apart_by_its_bytes() {
         ("records/b/1", Some("1")),
         ("records/gone", Some("x")),
     ]);
-    let at = Time::from_unix(1_790_000_000);
+    let at = 1_790_000_000;
     side::update_side(&repository, ATTACHED, &identity(), at, &kept).unwrap();
     assert_eq!(lacking(), ["records/a/2"]);
 }

@@ -3,9 +3,9 @@
 use super::{changes, fsck, git, identity, proposal};
 use crate::support::gitserver::key;
 use crate::support::peers::peer;
-use expedite::commit::{self, CommitSigner, WriteOutcome};
-use expedite::error::Failure;
-use expedite::git::{Environment, Repository, RepositoryOptions, RepositoryTarget};
+use git_commits::GitError;
+use git_commits::{CommitSigner, WriteOutcome};
+use git_commits::{Environment, Repository, RepositoryOptions, RepositoryTarget};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -22,12 +22,12 @@ fn signed(
     variables: &[(&str, &str)],
     setting: Option<&Path>,
     file: &str,
-) -> Result<(), Failure> {
+) -> Result<(), GitError> {
     let (repository, environment) = open(path, variables);
     let signer = CommitSigner::resolve(setting, &environment, &repository)?;
     let me = identity().with_signer(signer);
     let base = repository.read_snapshot("main").unwrap();
-    let done = commit::write_changes(
+    let done = git_commits::write_changes(
         &repository,
         &base,
         &changes([(file, Some("x"))]),

@@ -2,9 +2,9 @@
 
 use super::{changes, fsck, git, identity, proposal};
 use crate::support::gitserver::{self, GitServer};
-use expedite::commit::{self, WriteOutcome};
-use expedite::error::Failure;
-use expedite::git::{Environment, Repository, RepositoryOptions, RepositoryTarget, Timeouts};
+use git_commits::GitError;
+use git_commits::WriteOutcome;
+use git_commits::{Environment, Repository, RepositoryOptions, RepositoryTarget, Timeouts};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -32,9 +32,14 @@ fn open(server: &GitServer, command: &str, variables: &[(&str, &str)]) -> Reposi
     Repository::open_target(&RepositoryTarget::Url(url), options).unwrap()
 }
 
-fn write(repository: &Repository, file: &str) -> Result<WriteOutcome, Failure> {
+fn write(repository: &Repository, file: &str) -> Result<WriteOutcome, GitError> {
     let base = repository.read_snapshot("main")?;
-    commit::write_changes(repository, &base, &changes([(file, Some("x\n"))]), proposal(file, &identity()))
+    git_commits::write_changes(
+        repository,
+        &base,
+        &changes([(file, Some("x\n"))]),
+        proposal(file, &identity()),
+    )
 }
 
 /// A known_hosts file with these lines.
@@ -56,8 +61,12 @@ fn commits_arrive_and_refusals_are_told() {
     assert_eq!(git(&path, &["log", "--format=%s", "main"]), "b\na");
     let stale = repository.read_snapshot("main").unwrap();
     assert!(matches!(write(&repository, "c"), Ok(WriteOutcome::Pushed(_))));
-    let late =
-        commit::write_changes(&repository, &stale, &changes([("d", Some("d"))]), proposal("d", &identity()));
+    let late = git_commits::write_changes(
+        &repository,
+        &stale,
+        &changes([("d", Some("d"))]),
+        proposal("d", &identity()),
+    );
     assert_eq!(late.unwrap(), WriteOutcome::Moved);
     GitServer::hook(&path, "pre-receive", "echo 'author not allowed' >&2; exit 1");
     let WriteOutcome::Refused(words) = write(&repository, "d").unwrap() else { panic!("not refused") };

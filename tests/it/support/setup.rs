@@ -2,10 +2,10 @@
 
 use expedite::evidence::gather::GatherOptions;
 use expedite::evidence::registry::Registries;
-use expedite::git::Repository;
 use expedite::model::time::{Span, Time};
 use expedite::policy::decide::PlanOptions;
 use expedite::run::{Setup, Source, SourcePlace};
+use git_commits::Repository;
 use std::path::Path;
 
 /// A run at `now` on the branch `main`, of the folder `objects` below `folder`: no observation, no records.

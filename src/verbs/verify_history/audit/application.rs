@@ -2,11 +2,10 @@
 
 use super::{AuditStep, read_bytes, read_serving};
 use crate::error::Failure;
-use crate::files::Files as _;
-use crate::git::Snapshot;
 use crate::load::gitops::parse_application_at;
 use crate::model::audit::AuditFinding;
 use crate::model::id::{Digest, OrderRef};
+use git_commits::Snapshot;
 use kube_yaml::parse;
 use serde_json::Value;
 
@@ -53,7 +52,7 @@ pub(super) fn judge_application(step: &AuditStep<'_>, path: &str) -> Result<Opti
 /// What a file deploys; `None`: it is not there, or no YAML that Argo CD would take.
 fn read_deploys(snapshot: &Snapshot, path: &str) -> Result<Option<Deploys>, Failure> {
     let Some(bytes) = read_bytes(snapshot, path)? else { return Ok(None) };
-    let file = parse_application_at(&snapshot.name(), path, &bytes);
+    let file = parse_application_at(snapshot.name(), path, &bytes);
     let Ok(node) = parse::parse_one(&file.text) else { return Ok(None) };
     let object = node.to_json();
     let part = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
