@@ -135,13 +135,8 @@ fn read_sources(root: &mut Section<'_>, folders: &Folders) -> Vec<SourceSettings
 fn read_repository(mut section: Section<'_>, folders: &Folders) -> RepositorySettings {
     let url: Option<String> = section.take_value("url");
     let branch = section.take_value("branch").unwrap_or_else(|| "main".to_owned());
-    let wrong_branch = branch.is_empty()
-        || branch.starts_with(['-', '/', '.'])
-        || branch.ends_with(['/', '.'])
-        || branch.contains("..")
-        || branch.contains(|c: char| c.is_whitespace() || c.is_control() || "~^:?*[\\".contains(c));
-    if wrong_branch {
-        section.report_wrong("branch", "is no branch name that git takes");
+    if !git_commits::is_branch_name(&branch) {
+        section.report_wrong("branch", "is not a valid git branch name");
     }
     if url.as_deref() == Some("") {
         section.report_wrong("url", "is empty");

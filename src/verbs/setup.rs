@@ -134,7 +134,12 @@ impl Opened {
             }
             (None, None) => RepositoryTarget::Around(outside.working.clone()),
         };
+        // Settings were checked where they were read.
         let branch = strip_empty(common.branch.as_deref()).unwrap_or(&settings.repository.branch).to_owned();
+        if !git_commits::is_branch_name(branch.trim()) {
+            let cause = format!("{branch:?} is not a valid git branch name");
+            return Err(one(Failure::new_input("branch-name", cause).with_object("--branch")));
+        }
         let runtime = gather::make_runtime().map_err(one)?;
         let sources = match access {
             Access::SettingsOnly => Vec::new(),

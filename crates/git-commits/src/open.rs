@@ -66,6 +66,20 @@ impl RepositoryTarget {
     }
 }
 
+/// Whether git takes `name` as that of a branch (`main`, `release/1.2`).
+///
+/// ```
+/// use git_commits::is_branch_name;
+/// assert!(is_branch_name("main") && is_branch_name("release/1.2"));
+/// for name in ["", "-x", "a..b", "a b", "/a", "a/", "a.lock", ".a", "a^", "@{-1}"] {
+///     assert!(!is_branch_name(name), "{name:?}");
+/// }
+/// ```
+#[must_use]
+pub fn is_branch_name(name: &str) -> bool {
+    !name.starts_with('-') && git2::Reference::is_valid_name(&format!("refs/heads/{name}"))
+}
+
 /// `user@host:path` and `git+ssh://…` as the `ssh://` URL they mean; `None` for anything else. The
 /// scp-like form has a colon before the first slash.
 pub(crate) fn normalize_url(text: &str) -> Option<String> {

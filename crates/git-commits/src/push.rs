@@ -55,23 +55,24 @@ fn push_commit(
         checkout.announce_move(new)?;
     }
     let advanced = store.advance_reference(&reference, new, base.commit, &format!("commit: {subject}"));
-    if matches!(advanced, Ok(Advance::Done)) {
-        // The commit stands, whatever becomes of the checkout.
-        if let Some(checkout) = checkout
-            && let Err(failure) = checkout.bring_along(repository, store, new)
-        {
-            repository.add_note(failure);
+    let not_pushed = match advanced {
+        Ok(Advance::Done) => {
+            // The commit stands, whatever becomes of the checkout.
+            if let Some(checkout) = checkout
+                && let Err(error) = checkout.bring_along(repository, store, new)
+            {
+                repository.add_note(error);
+            }
+            return Ok(WriteOutcome::Pushed(make_commit_id(new)?));
         }
-        return Ok(WriteOutcome::Pushed(make_commit_id(new)?));
-    }
+        Ok(Advance::Moved) => Ok(WriteOutcome::Moved),
+        Ok(Advance::Refused(words)) => Ok(WriteOutcome::Refused(words)),
+        Err(error) => Err(error),
+    };
     if let Some(checkout) = checkout {
         checkout.forget_move();
     }
-    match advanced? {
-        Advance::Done => Ok(WriteOutcome::Pushed(make_commit_id(new)?)),
-        Advance::Moved => Ok(WriteOutcome::Moved),
-        Advance::Refused(words) => Ok(WriteOutcome::Refused(words)),
-    }
+    not_pushed
 }
 
 /// Writes a commit of `tree`; no reference points to it yet.

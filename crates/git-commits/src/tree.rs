@@ -43,7 +43,7 @@ impl<'a> ChangedFolder<'a> {
             || self.folders.values().any(Self::has_writes)
     }
 
-    /// The first path changed at or below, to name in an error.
+    /// Every path changed at or below, to name in an error.
     fn list_paths(&self) -> Vec<&'a str> {
         let mut paths: Vec<&str> = self.files.values().map(|(path, _)| *path).collect();
         paths.extend(self.folders.values().flat_map(Self::list_paths));
