@@ -317,6 +317,17 @@ mod tests {
     }
 
     #[test]
+    fn a_branch_that_git_does_not_take_is_wrong_at_its_place() {
+        for name in ["a.lock", "a..b", "-x", "a b", "a/", "\"\""] {
+            let wrong = parse(&format!("repository: {{branch: {name}}}\n")).unwrap_err();
+            assert_eq!(wrong.len(), 1, "{wrong:?}");
+            let said = &wrong[0];
+            assert!(said.starts_with("expedite.yaml:1:"), "{said}");
+            assert!(said.contains("repository.branch: is not a valid git branch name"), "{said}");
+        }
+    }
+
+    #[test]
     fn everything_wrong_is_said_at_once() {
         let wrong = parse(
             "source:\n- path: a\nlimits: {maxRemovals: five, maxTires: 3}\nargocd: {requireObservation: yes}\n\
