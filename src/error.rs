@@ -155,6 +155,18 @@ impl Failure {
     }
 }
 
+impl From<oci_registry::ConfigError> for Failure {
+    fn from(error: oci_registry::ConfigError) -> Self {
+        let failure =
+            Self::new_input(error.code, error.cause).with_object(format!("registry {}", error.registry));
+        Self {
+            field: error.field.map(str::to_owned),
+            hints: error.hint.map(str::to_owned).into_iter().collect(),
+            ..failure
+        }
+    }
+}
+
 impl fmt::Display for Failure {
     /// `file:line:column: Order shop/podinfo: spec.environment: cause`, without hints.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,7 +4,6 @@
 //! beside it, from the bytes up: [`json`], [`envelope`] and [`simple_signing`] (what was signed, by whom),
 //! [`statement`] (of what), then one file per claim, and [`judge`], which keeps count.
 
-pub mod answer;
 pub mod approvals;
 pub mod archive;
 pub mod artifact;
@@ -15,7 +14,6 @@ pub mod json;
 pub mod judge;
 pub mod keys;
 pub mod provenance;
-pub mod registry;
 pub mod scans;
 pub mod simple_signing;
 pub mod statement;

@@ -41,6 +41,7 @@
 //! | [`git_commits`] | a repository → a snapshot; files, expected head → pushed, unchanged, moved or refused | objects, what files mean |
 //! | [`child_process`] | a command, its input → its output within bounds | what the program is for |
 //! | [`kube_yaml`] | text → a tree with places and exact characters, and back | Kubernetes, files, policy |
+//! | [`oci_registry`] | questions to registries and image layouts → found, absent or unread; attaching | claims, keys, policy |
 //!
 //! A [`model::world::World`] holds what was read, broken objects as problems that name what they bear on. A
 //! `Case` is one Order with all that concerns it. A [`model::plan::Plan`] is total: bad input became a row of

@@ -111,16 +111,19 @@ const OUTSIDE: &[&str] = &[
 
 /// Crates with one home: (crate path, the only files that may name it).
 const HOMES: &[(&str, &[&str])] = &[
-    // Retry-After may be a date in the words of mail.
-    ("jiff::", &["model/time.rs", "model/calendar.rs", "evidence/registry/retry.rs"]),
+    ("jiff::", &["model/time.rs", "model/calendar.rs"]),
     // libgit2 is at home in crates/git-commits alone.
     ("git2::", &[]),
     (
         "git_commits::",
         &["error.rs", "files.rs", "model/id.rs", "settings/read.rs", "load/cluster", "forge", "run", "verbs"],
     ),
-    ("reqwest::", &["evidence/registry", "attest", "forge/http.rs"]),
+    ("reqwest::", &["forge/http.rs"]),
     ("kube_yaml::", &["error.rs", "settings", "load", "render", "report/diff.rs", "verbs"]),
+    (
+        "oci_registry::",
+        &["error.rs", "model/id.rs", "model/evidence.rs", "evidence", "attest", "run", "verbs"],
+    ),
     ("minijinja::", &["render", "policy/gates"]),
     ("kube::", &["load/cluster", "notify"]),
 ];

@@ -3,7 +3,6 @@
 use crate::objects::{Shape, write};
 use crate::setup::setup;
 use expedite::evidence::keys::KeyRing;
-use expedite::evidence::registry::Registries;
 use expedite::load::folder::DiskFolder;
 use expedite::load::{self, Input};
 use expedite::model::evidence::{
@@ -20,6 +19,7 @@ use expedite::{render, run};
 use git_commits::identity::Given;
 use git_commits::{Environment, Repository, RepositoryTarget};
 use git_commits::{Identity, Proposal, WriteOutcome};
+use oci_registry::Registries;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 

@@ -2,18 +2,18 @@
 
 use crate::attest::record::choose_artifact_type;
 use crate::error::{Failure, FailureKind};
-use crate::evidence::answer::{Answer, Descriptor, Reference};
 use crate::evidence::artifact;
 use crate::evidence::envelope::{self, BUNDLE};
 use crate::evidence::gather::PREDICATE_TYPE;
 use crate::evidence::keys::{KeyRing, PublicKey};
-use crate::evidence::registry::{self, AttachError, Registries, Writer};
 use crate::evidence::statement;
 use crate::model::evidence::Unread;
 use crate::model::id::{Artifact, Digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
+use oci_registry::{Answer, Descriptor, Reference};
+use oci_registry::{AttachError, Registries, Writer};
 use serde_json::{Map, Value, json};
 
 /// Annotation that says when something was made; for a record, by its own word.
@@ -158,7 +158,7 @@ pub async fn attach_record(
         Answer::Absent => {
             return Err(failed("artifact-gone", "the artifact is not in the registry any more".into()));
         }
-        Answer::Unread(why) => return Err(unread(&why)),
+        Answer::Unread(why) => return Err(unread(&why.into())),
     };
     let attachment = Attachment::wrap_bundle(bundle, &subject)?;
     if let Some(digest) = find_equal(registries, artifact, bundle, &attachment, key).await {
@@ -176,12 +176,12 @@ pub async fn attach_record(
         )
         .await;
     match written {
-        Ok(registry::AttachOutcome::New) => Ok(Attached::New(attachment.digest)),
-        Ok(registry::AttachOutcome::Already) => Ok(Attached::Already(attachment.digest)),
+        Ok(oci_registry::AttachOutcome::New) => Ok(Attached::New(attachment.digest)),
+        Ok(oci_registry::AttachOutcome::Already) => Ok(Attached::Already(attachment.digest)),
         Err(AttachError::SubjectGone(_)) => {
             Err(failed("artifact-gone", "the artifact is not in the registry any more".into()))
         }
-        Err(AttachError::Failed(why)) => Err(unread(&why)),
+        Err(AttachError::Failed(why)) => Err(unread(&why.into())),
         Err(why @ AttachError::ReadOnly(_)) => Err(Failure::new_input("registry-read-only", why.to_string())
             .with_object(format!("record for {artifact}"))
             .with_hint("take readOnly out of the registry's settings to have it attached")),

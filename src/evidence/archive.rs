@@ -15,9 +15,9 @@
 mod tar;
 
 use crate::evidence::collect::Collected;
-use crate::evidence::registry::index::OCI_INDEX;
 use crate::model::id::{Artifact, Digest};
 use bytes::Bytes;
+use oci_registry::index::OCI_INDEX;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

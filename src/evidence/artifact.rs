@@ -4,10 +4,10 @@
 //! `tar+gzip` or `tar.gzip` and is on its list; other layers are ignored. With `path: .` only files at the
 //! top of that tar are read: an artifact with everything in a subfolder syncs green with no objects.
 
-use crate::evidence::answer::{Descriptor, Manifest};
 use crate::evidence::envelope::{BUNDLE_PREFIX, clip_text};
 use crate::evidence::json;
 use flate2::read::MultiGzDecoder;
+use oci_registry::{Descriptor, Manifest};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use std::io::{self, Read};

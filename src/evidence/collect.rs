@@ -1,16 +1,16 @@
 //! Everything that is kept of one artifact: its manifest and layers, and all signed evidence attached to it,
 //! of both families. What a later reading without the registry needs; nothing is judged here.
 
-use crate::evidence::answer::{Answer, Descriptor, Manifest, Reference};
 use crate::evidence::artifact;
 use crate::evidence::envelope::{BUNDLE_PREFIX, ENVELOPE, IN_TOTO};
-use crate::evidence::registry::Registries;
 use crate::evidence::simple_signing::PAYLOAD;
 use crate::model::evidence::Unread;
 use crate::model::id::{Artifact, Digest};
 use crate::model::reason::Verified;
 use bytes::Bytes;
 use futures::StreamExt as _;
+use oci_registry::Registries;
+use oci_registry::{Answer, Descriptor, Manifest, Reference};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -70,7 +70,7 @@ pub async fn collect_evidence(
     let own = match registries.fetch_manifest(repository, &Reference::Digest(artifact.digest)).await {
         Answer::Found(manifest) => manifest,
         Answer::Absent => return Err(make_refused(artifact, "the artifact is not in the registry".into())),
-        Answer::Unread(why) => return Err(why),
+        Answer::Unread(why) => return Err(why.into()),
     };
     let mut all = Collected { manifests: Vec::new(), blobs: BTreeMap::new(), left_out: Vec::new() };
     let mut manifests = vec![ListedManifest { tag: None, manifest: own }];
@@ -79,7 +79,7 @@ pub async fn collect_evidence(
         match registries.fetch_manifest(repository, &Reference::Tag(tag.clone())).await {
             Answer::Found(manifest) => manifests.push(ListedManifest { tag: Some(tag), manifest }),
             Answer::Absent => {}
-            Answer::Unread(why) => return Err(why),
+            Answer::Unread(why) => return Err(why.into()),
         }
     }
     let referrers = registries.fetch_referrers(repository, &artifact.digest).await;
@@ -88,7 +88,7 @@ pub async fn collect_evidence(
         None => referrers,
     };
     if let Some(why) = referrers.unread {
-        return Err(why);
+        return Err(why.into());
     }
     all.left_out.extend(referrers.warnings);
     let digests: BTreeSet<Digest> = referrers.entries.iter().map(|(_, d)| d.digest).collect();
@@ -108,7 +108,7 @@ pub async fn collect_evidence(
                 Err(why) => all.left_out.push(format!("{digest}: attached, and {why}")),
             },
             Answer::Absent => all.left_out.push(format!("{digest}: listed, and not in the registry")),
-            Answer::Unread(why) => return Err(why),
+            Answer::Unread(why) => return Err(why.into()),
         }
     }
     let mut room = options.whole_cap;
@@ -147,7 +147,7 @@ pub async fn collect_evidence(
             (Answer::Absent, false) => {
                 all.left_out.push(format!("{digest}: a config, and not in the registry"));
             }
-            (Answer::Unread(why), _) => return Err(why),
+            (Answer::Unread(why), _) => return Err(why.into()),
         }
     }
     manifests[1..].sort_by(|a, b| (a.manifest.digest, &a.tag).cmp(&(b.manifest.digest, &b.tag)));

@@ -8,15 +8,15 @@
 mod candidates;
 
 use crate::error::{Failure, FailureKind};
-use crate::evidence::answer::{Answer, Manifest, Reference};
 use crate::evidence::artifact;
 use crate::evidence::judge::{self, Existence, Piece, Tallies};
 use crate::evidence::keys::KeyRing;
-use crate::evidence::registry::Registries;
 use crate::model::evidence::{ArtifactFacts, ArtifactProof, Ask, Claim, Evidence, Facts, Looked, Unread};
 use crate::model::id::{Artifact, Digest};
 use crate::model::reason::Verified;
 use candidates::CandidateEntry;
+use oci_registry::Registries;
+use oci_registry::{Answer, Manifest, Reference};
 
 pub(crate) use candidates::PREDICATE_TYPE;
 use futures::StreamExt as _;
@@ -153,7 +153,7 @@ async fn gather_artifact(
             match registries.holds_manifest(&artifact.repository, &artifact.digest).await {
                 Answer::Found(()) => Existence::There,
                 Answer::Absent => Existence::Gone,
-                Answer::Unread(unread) => Existence::Unread(unread),
+                Answer::Unread(unread) => Existence::Unread(unread.into()),
             }
         }
         None => Existence::There,
@@ -203,7 +203,10 @@ async fn check_artifact(
             (check_content(artifact, &manifest, registries, options).await, Existence::There)
         }
         Answer::Absent => (make_gone("the artifact is not in the registry".into()), Existence::Gone),
-        Answer::Unread(unread) => (Evidence::Unread(unread.clone()), Existence::Unread(unread)),
+        Answer::Unread(unread) => {
+            let unread = Unread::from(unread);
+            (Evidence::Unread(unread.clone()), Existence::Unread(unread))
+        }
     }
 }
 
@@ -246,7 +249,7 @@ async fn check_content(
             "the artifact's layer {} is not in the registry, only its manifest",
             layer.digest
         )),
-        Answer::Unread(unread) => Evidence::Unread(unread),
+        Answer::Unread(unread) => Evidence::Unread(unread.into()),
     }
 }
 
@@ -286,7 +289,7 @@ impl<'a> Search<'a> {
             self.warnings.extend(more.warnings);
             self.read_all(more.entries, registries, options).await;
         } else {
-            self.unread.extend(listed.referrers.unread);
+            self.unread.extend(listed.referrers.unread.map(Unread::from));
             self.warnings.extend(listed.referrers.warnings);
         }
         self.warnings.sort();

@@ -6,6 +6,7 @@ use crate::model::order::ApprovalPolicy;
 use crate::model::reason::Verified;
 use crate::model::renderer::Renderer;
 use crate::model::time::Time;
+use oci_registry::UnreadReason;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -57,6 +58,19 @@ pub struct Unread {
     pub why: String,
     /// Whether the next run may fare better without anybody doing anything.
     pub retryable: bool,
+}
+
+impl From<oci_registry::Unread> for Unread {
+    fn from(unread: oci_registry::Unread) -> Self {
+        let oci_registry::Unread { reason, request, status, why, retryable } = unread;
+        let reason = match reason {
+            UnreadReason::Unauthorized => Verified::RegistryUnauthorized,
+            UnreadReason::RateLimited => Verified::RegistryRateLimited,
+            UnreadReason::Unreachable => Verified::RegistryUnreachable,
+            UnreadReason::Error => Verified::RegistryError,
+        };
+        Self { reason, request, status, why, retryable }
+    }
 }
 
 /// What one claim is about.

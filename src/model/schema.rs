@@ -2,8 +2,7 @@
 //! rules. A text that a parser takes matches; the other way round as far as patterns reach.
 
 use crate::model::id::{
-    ApplicationName, ClusterName, Digest, EnvironmentName, Namespace, OciRepository, OrderName,
-    PreparationName,
+    ApplicationName, ClusterName, EnvironmentName, Namespace, OrderName, PreparationName,
 };
 use crate::model::time::{Span, Time};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -49,11 +48,6 @@ described!(
     CommitIdText: json_schema!({
         "type": "string", "maxLength": 64, "pattern": "^([a-f0-9]{40}|[a-f0-9]{64})$",
     }),
-    Digest: json_schema!({"type": "string", "maxLength": 71, "pattern": "^sha256:[a-f0-9]{64}$"}),
-    OciRepository: json_schema!({
-        "type": "string", "maxLength": 261,
-        "pattern": "^(oci://)?(localhost|[^/@]*[.:][^/@]*)/[^:@]+$",
-    }),
     Time: json_schema!({"type": "string", "format": "date-time"}),
     // A bare 0 is a number in JSON.
     Span: json_schema!({
@@ -73,7 +67,7 @@ fn build_subdomain_schema() -> Schema {
 mod tests {
     #![allow(clippy::unwrap_used, clippy::panic)]
     use super::*;
-    use crate::model::id::CommitId;
+    use crate::model::id::{CommitId, Digest, OciRepository};
     use proptest::prelude::*;
 
     /// Whether the schema of `T` lets a text in.

@@ -12,7 +12,6 @@ use crate::error::{At, Failure, FailureKind};
 use crate::evidence::envelope;
 use crate::evidence::judge;
 use crate::evidence::keys::{KeyRing, PublicKey};
-use crate::evidence::registry::Writer;
 use crate::files::FileChange;
 use crate::model::id::{Artifact, Digest, OrderRef};
 use crate::model::kitchen::{KitchenSpec, Role};
@@ -22,6 +21,7 @@ use futures::StreamExt as _;
 use git_commits::ATTACHED;
 use git_commits::Identity;
 use git_commits::side::{self, SideOutcome};
+use oci_registry::Writer;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Records that are attached at once. A registry's own limit of requests counts besides.

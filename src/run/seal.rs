@@ -9,15 +9,15 @@ use crate::attest::key::RecordSigner;
 use crate::attest::record::{ApprovalsPredicate, Record, SealedPreparation, Submission};
 use crate::attest::sign::{SignedRecord, sign_record};
 use crate::error::{Failure, FailureKind};
-use crate::evidence::answer::{Answer, Reference};
 use crate::evidence::artifact::find_only_bundle;
-use crate::evidence::registry::Writer;
 use crate::files::FileChange;
 use crate::model::evidence::Evidence;
 use crate::model::id::{Artifact, Digest, OrderRef};
 use crate::model::naming::build_record_path;
 use crate::model::plan::{PlanRow, SealRequest, ServingPlan};
 use futures::StreamExt as _;
+use oci_registry::Writer;
+use oci_registry::{Answer, Reference};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Seals that are attached at once.

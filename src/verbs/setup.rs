@@ -8,7 +8,6 @@ pub mod signer;
 use crate::attest::key::RecordSigner;
 use crate::error::{At, Failure, FailureKind};
 use crate::evidence::gather::{self, GatherOptions};
-use crate::evidence::registry::{self, HostConfig, Registries, RegistriesConfig};
 use crate::load::cluster::connect as cluster;
 use crate::load::cluster::{ClusterSource, Selection, snapshot};
 use crate::load::folder::DiskFolder;
@@ -26,6 +25,7 @@ use crate::verbs::values::OrderArg;
 use git_commits::identity::Given;
 use git_commits::{Environment, Repository, RepositoryTarget};
 use git_commits::{Identity, Person};
+use oci_registry::{HostConfig, Registries, RegistriesConfig};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -162,7 +162,7 @@ impl Opened {
         let now = resolve_clock(common, outside, access, &repository).map_err(one)?;
         Ok(Self {
             registries: Registries::new(configure_registries(&settings, common.offline, outside))
-                .map_err(one)?,
+                .map_err(|error| one(error.into()))?,
             sources,
             observed: settings.observed.as_ref().map(|o| (format_path(&o.path), o.path.clone())),
             runtime,
@@ -572,9 +572,10 @@ fn configure_registries(settings: &Settings, offline: bool, outside: &Outside) -
         hosts: hosts.collect(),
         cache_dir: settings.evidence.cache_dir.as_ref().map(|p| p.path.clone()),
         offline,
-        environment: registry::RegistryEnvironment::from_vars(|name| {
+        environment: oci_registry::RegistryEnvironment::from_vars(|name| {
             outside.environment.get_path(name).map(PathBuf::into_os_string)
         }),
+        agent: concat!("expedite/", env!("CARGO_PKG_VERSION")).to_owned(),
         ..RegistriesConfig::default()
     }
 }

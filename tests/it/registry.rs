@@ -13,10 +13,10 @@ mod real;
 mod writing;
 
 use crate::support::hostile::Hostile;
-use expedite::evidence::answer::{Answer, Descriptor};
-use expedite::evidence::registry::{HostConfig, Registries, RegistriesConfig, RegistryLimits};
-use expedite::model::evidence::Unread;
 use expedite::model::id::{Digest, OciRepository};
+use oci_registry::Unread;
+use oci_registry::{Answer, Descriptor};
+use oci_registry::{HostConfig, Registries, RegistriesConfig, RegistryLimits};
 use std::time::Duration;
 
 /// Times short enough for tests.

@@ -1,15 +1,15 @@
 //! What is listed for an artifact, and how each entry is fetched.
 
-use crate::evidence::answer::{Answer, Descriptor, EvidencePlace, Manifest, Reference, Referrers};
 use crate::evidence::artifact::{self, ImageManifest};
 use crate::evidence::envelope::{self, BUNDLE_PREFIX, ENVELOPE};
 use crate::evidence::judge::{self, Hint, Piece, PieceContent};
 use crate::evidence::keys::KeyRing;
-use crate::evidence::registry::Registries;
 use crate::evidence::simple_signing::{CERTIFICATE, PAYLOAD, SIGNATURE};
 use crate::model::evidence::{Claim, Unread};
 use crate::model::id::{Artifact, Digest};
 use crate::model::reason::Verified;
+use oci_registry::Registries;
+use oci_registry::{Answer, Descriptor, EvidencePlace, Manifest, Reference, Referrers};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Annotation of a bundle's manifest: what predicate it holds. A hint.
@@ -124,7 +124,7 @@ pub(super) async fn list_left_out(
     let more = all.entries.into_iter().filter(|(_, d)| !known.contains(&d.digest));
     let mut entries: Vec<CandidateEntry> = more.map(make_referrer).collect();
     entries.sort_by_key(CandidateEntry::rank_entry);
-    LeftOut { entries, unread: all.unread, warnings: all.warnings }
+    LeftOut { entries, unread: all.unread.map(Unread::from), warnings: all.warnings }
 }
 
 fn make_referrer((place, descriptor): (EvidencePlace, Descriptor)) -> CandidateEntry {
@@ -141,7 +141,7 @@ impl Candidates {
     fn add_tagged(&mut self, place: EvidencePlace, answer: Answer<Manifest>) {
         let manifest = match answer {
             Answer::Absent => return,
-            Answer::Unread(unread) => return self.unread.push(unread),
+            Answer::Unread(unread) => return self.unread.push(unread.into()),
             Answer::Found(manifest) => manifest,
         };
         let (form, hint) = match place {
@@ -292,7 +292,7 @@ impl<'r> Fetch<'_, 'r> {
                 ));
                 return;
             }
-            Answer::Unread(unread) => return read.unread.push(unread),
+            Answer::Unread(unread) => return read.unread.push(unread.into()),
         };
         if hint == Hint::Unknown && !artifact::is_image(&manifest) {
             return; // An index, or something newer than we are: it holds no layer of ours.
@@ -360,7 +360,7 @@ impl<'r> Fetch<'_, 'r> {
         }
         let bytes = match self.registries.fetch_blob(&self.artifact.repository, blob, self.cap).await {
             Answer::Found(bytes) => bytes,
-            Answer::Unread(unread) => return read.unread.push(unread),
+            Answer::Unread(unread) => return read.unread.push(unread.into()),
             Answer::Absent => {
                 return read.unread.push(Unread {
                     reason: Verified::RegistryError,

@@ -2,7 +2,6 @@
 
 use crate::compare::{ArtifactSide, Comparison, compare_artifacts};
 use crate::error::{Failure, FailureKind};
-use crate::evidence::answer::{Answer, Reference};
 use crate::evidence::artifact;
 use crate::model::evidence::Unread;
 use crate::model::id::{Artifact, Namespace};
@@ -10,6 +9,7 @@ use crate::model::resource::{Resource, ResourceContent};
 use crate::run::Setup;
 use futures::StreamExt as _;
 use kube_yaml::parse;
+use oci_registry::{Answer, Reference};
 
 /// Pairs of artifacts that are read at once: their bytes are in memory while they are compared.
 const AT_ONCE: usize = 8;
@@ -75,14 +75,14 @@ async fn fetch_files(setup: &Setup<'_>, artifact: &Artifact) -> Result<ArtifactF
     let manifest = match setup.registries.fetch_manifest(&artifact.repository, &reference).await {
         Answer::Found(manifest) => manifest,
         Answer::Absent => return Err(gone()),
-        Answer::Unread(why) => return Err(unread(why)),
+        Answer::Unread(why) => return Err(unread(why.into())),
     };
     let layer = artifact::find_tar_layer(&manifest).map_err(wrong)?;
     let bytes = match setup.registries.fetch_blob(&artifact.repository, &layer, setup.gather.layer_cap).await
     {
         Answer::Found(bytes) => bytes,
         Answer::Absent => return Err(gone()),
-        Answer::Unread(why) => return Err(unread(why)),
+        Answer::Unread(why) => return Err(unread(why.into())),
     };
     artifact::read_manifests(&layer.media_type, &bytes, setup.gather.unpacked_cap).map_err(wrong)
 }

@@ -2,7 +2,6 @@
 //! is proven becomes the object.
 
 use crate::error::{Failure, FailureKind};
-use crate::evidence::answer::{Answer, Reference};
 use crate::evidence::artifact;
 use crate::evidence::gather::gather_blocking;
 use crate::evidence::keys::KeyRing;
@@ -19,6 +18,7 @@ use crate::policy::gates::ready::collect_admission_faults;
 use crate::policy::resolve::Case;
 use crate::run::{Read, Setup};
 use crate::verbs::verify::artifact::{self as verify, Named};
+use oci_registry::{Answer, Reference};
 use std::collections::BTreeMap;
 
 /// What a person asks for.
@@ -199,6 +199,6 @@ fn fetch_annotations(setup: &Setup<'_>, artifact: &Artifact) -> Result<BTreeMap<
         Answer::Absent => {
             Err(failure(FailureKind::SaysNo, "missing", "the registry does not have it".into()))
         }
-        Answer::Unread(why) => Err(failure(FailureKind::Unread, "unread", describe_unread(&why))),
+        Answer::Unread(why) => Err(failure(FailureKind::Unread, "unread", describe_unread(&why.into()))),
     }
 }

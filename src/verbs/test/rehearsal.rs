@@ -19,7 +19,6 @@
 use crate::error::{At, Failure};
 use crate::evidence::gather::{GatherOptions, gather_blocking};
 use crate::evidence::keys::KeyRing;
-use crate::evidence::registry::{HostConfig, Registries, RegistriesConfig};
 use crate::files::Files;
 use crate::load::folder::DiskFolder;
 use crate::load::{self, Input, Observed};
@@ -33,6 +32,7 @@ use crate::policy::decide;
 use crate::policy::gates::{self, Context};
 use crate::policy::resolve::{self, Case};
 use kube_yaml::{de, parse};
+use oci_registry::{HostConfig, Registries, RegistriesConfig};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

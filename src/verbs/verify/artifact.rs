@@ -2,7 +2,6 @@
 //! promotion reads it, and the records that the repository keeps.
 
 use crate::error::{Failure, FailureKind};
-use crate::evidence::answer::{Answer, Reference};
 use crate::evidence::gather::gather_blocking;
 use crate::evidence::keys::KeyRing;
 use crate::model::evidence::{Ask, Evidence, RecordAsk};
@@ -17,6 +16,7 @@ use crate::policy::gates::proof;
 use crate::policy::resolve;
 use crate::run::{Read, Setup, records};
 use bytes::Bytes;
+use oci_registry::{Answer, Reference};
 use std::collections::BTreeSet;
 
 /// What a person named: a repository, and a digest or a tag.
@@ -47,7 +47,7 @@ pub fn pin_artifact(
     match setup.runtime.block_on(setup.registries.fetch_manifest(repository, &reference)) {
         Answer::Found(manifest) => Ok(Artifact { repository: repository.clone(), digest: manifest.digest }),
         Answer::Absent => Err(failure(FailureKind::SaysNo, "the registry has no such tag".into())),
-        Answer::Unread(why) => Err(failure(FailureKind::Unread, describe_unread(&why))),
+        Answer::Unread(why) => Err(failure(FailureKind::Unread, describe_unread(&why.into()))),
     }
 }
 

@@ -7,7 +7,6 @@ use crate::evidence::archive::{ABOUT, Archive, ArchiveRefusal};
 use crate::evidence::collect::{CollectOptions, collect_evidence};
 use crate::evidence::judge;
 use crate::evidence::keys::KeyRing;
-use crate::evidence::registry::{HostConfig, Registries, RegistriesConfig};
 use crate::model::evidence::SealOf;
 use crate::model::id::{Artifact, Digest, OrderRef, PreparationName};
 use crate::model::kitchen::KitchenSpec;
@@ -16,6 +15,7 @@ use crate::policy::decide::verification::{ArtifactQuestion, KeptRecord};
 use crate::policy::gates::evidence::describe_unread;
 use crate::run::{Read, Setup};
 use bytes::Bytes;
+use oci_registry::{HostConfig, Registries, RegistriesConfig};
 use sha2::{Digest as _, Sha256};
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Write as _};
@@ -360,7 +360,7 @@ fn unpack_archive(archive: &Archive, folder: &Path) -> io::Result<()> {
 fn open_layout(artifact: &Artifact, root: &Path) -> Result<Registries, Failure> {
     let host = HostConfig { layout: Some(root.to_owned()), ..HostConfig::default() };
     let hosts = [(artifact.repository.registry().to_owned(), host)].into();
-    Registries::new(RegistriesConfig { hosts, offline: true, ..RegistriesConfig::default() })
+    Ok(Registries::new(RegistriesConfig { hosts, offline: true, ..RegistriesConfig::default() })?)
 }
 
 /// Hashes what is read through it.

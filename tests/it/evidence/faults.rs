@@ -7,10 +7,10 @@ use crate::support::shelf::{BUNDLE, PREDICATE, Shelf};
 use crate::support::signing::*;
 use expedite::evidence::gather::{GatherOptions, gather_blocking, make_runtime};
 use expedite::evidence::keys::KeyRing;
-use expedite::evidence::registry::{HostConfig, Registries, RegistriesConfig, RegistryLimits};
 use expedite::model::evidence::{ArtifactFacts, Ask, Claim, Evidence, Facts, SealOf};
 use expedite::model::id::{Artifact, Digest, OciRepository, PreparationName};
 use expedite::model::reason::Verified;
+use oci_registry::{HostConfig, Registries, RegistriesConfig, RegistryLimits};
 use serde_json::{Value, json};
 use std::time::Duration;
 

@@ -4,10 +4,10 @@ use super::{invalid, missing, proven};
 use crate::support::harness::shop;
 use expedite::evidence::gather::{GatherOptions, gather_blocking, make_runtime};
 use expedite::evidence::keys::KeyRing;
-use expedite::evidence::registry::{HostConfig, Registries, RegistriesConfig};
 use expedite::model::evidence::{Ask, Claim};
 use expedite::model::id::{Artifact, Digest, OciRepository, OrderRef};
 use expedite::model::kitchen::Kitchen;
+use oci_registry::{HostConfig, Registries, RegistriesConfig};
 use serde_json::Value;
 use std::fs;
 

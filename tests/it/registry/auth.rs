@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::support::hostile::{Answer as Wire, Auth, Fault, Hostile};
-use expedite::evidence::answer::Reference;
-use expedite::evidence::registry::RegistryEnvironment;
-use expedite::model::reason::Verified;
+use oci_registry::Reference;
+use oci_registry::RegistryEnvironment;
+use oci_registry::UnreadReason;
 use serde_json::json;
 use std::sync::Arc;
 
@@ -109,7 +109,7 @@ async fn an_identity_token_is_posted() {
     // One that is not known any more.
     registry.store().accounts.identities.clear();
     let why = unread(logins.registries(&registry).fetch_manifest(&name, &Reference::Digest(digest)).await);
-    assert_eq!((why.reason, why.status), (Verified::RegistryUnauthorized, Some(401)));
+    assert_eq!((why.reason, why.status), (UnreadReason::Unauthorized, Some(401)));
     assert_eq!(why.request, format!("POST {}/token", registry.url()));
     assert!(!format!("{why:?}").contains("refresh"));
 }
@@ -159,7 +159,7 @@ async fn b35_tokens_are_per_repository_and_a_token_of_one_is_not_shown_to_anothe
     let registries = registries(&registry);
     found(registries.holds_manifest(&repository(&registry, REPO), &digest).await);
     let why = unread(registries.holds_manifest(&repository(&registry, "shop/secret"), &digest).await);
-    assert_eq!((why.reason, why.status), (Verified::RegistryUnauthorized, Some(401)));
+    assert_eq!((why.reason, why.status), (UnreadReason::Unauthorized, Some(401)));
     assert!(why.why.starts_with("pull from shop/secret is denied (401)"), "{}", why.why);
     found(registries.holds_manifest(&repository(&registry, REPO), &digest).await);
 }
@@ -196,7 +196,7 @@ async fn case_59_a_second_401_is_the_last() {
     let registries = registries(&registry);
     let name = repository(&registry, REPO);
     let why = unread(registries.fetch_manifest(&name, &Reference::Digest(digest)).await);
-    assert_eq!((why.reason, why.status, why.retryable), (Verified::RegistryUnauthorized, Some(401), false));
+    assert_eq!((why.reason, why.status, why.retryable), (UnreadReason::Unauthorized, Some(401), false));
     assert_eq!(registry.log().len(), 3, "{:?}", registry.lines());
     // The token endpoint grants nothing, and then the registry denies.
     registry.heal();
@@ -207,31 +207,31 @@ async fn case_59_a_second_401_is_the_last() {
     );
     registry.fault(9, |r| r.header("authorization") == Some("Bearer empty"), Fault::status(403));
     let why = self::registries(&registry).fetch_referrers(&name, &digest).await.unread.unwrap();
-    assert_eq!((why.reason, why.status), (Verified::RegistryUnauthorized, Some(403)));
+    assert_eq!((why.reason, why.status), (UnreadReason::Unauthorized, Some(403)));
 }
 
 #[tokio::test]
 async fn what_a_token_endpoint_can_do_wrong() {
-    let cases: Vec<(Fault, Verified, bool)> = vec![
-        (Fault::status(403), Verified::RegistryUnauthorized, false),
-        (Fault::status(401), Verified::RegistryUnauthorized, false),
-        (Fault::status(404), Verified::RegistryError, false),
-        (Fault::status(500), Verified::RegistryError, true),
-        (Fault::status(429), Verified::RegistryRateLimited, true),
-        (Fault::Answer(Wire::html(200)), Verified::RegistryError, false),
-        (Fault::Answer(Wire::new(200, "", "{}")), Verified::RegistryUnauthorized, false),
+    let cases: Vec<(Fault, UnreadReason, bool)> = vec![
+        (Fault::status(403), UnreadReason::Unauthorized, false),
+        (Fault::status(401), UnreadReason::Unauthorized, false),
+        (Fault::status(404), UnreadReason::Error, false),
+        (Fault::status(500), UnreadReason::Error, true),
+        (Fault::status(429), UnreadReason::RateLimited, true),
+        (Fault::Answer(Wire::html(200)), UnreadReason::Error, false),
+        (Fault::Answer(Wire::new(200, "", "{}")), UnreadReason::Unauthorized, false),
         (
             Fault::Answer(Wire::new(200, "", r#"{"token":"","access_token":null}"#)),
-            Verified::RegistryUnauthorized,
+            UnreadReason::Unauthorized,
             false,
         ),
-        (Fault::Answer(Wire::new(200, "", "{\"token\":\"a\\nb\"}")), Verified::RegistryUnauthorized, false),
-        (Fault::Endless, Verified::RegistryError, false),
-        (Fault::Reset, Verified::RegistryUnreachable, true),
-        (Fault::Cut(3), Verified::RegistryUnreachable, true),
-        (Fault::redirect("http://127.0.0.1:1/token"), Verified::RegistryError, false),
-        (Fault::redirect("/token"), Verified::RegistryError, false),
-        (Fault::redirect("file:///etc/passwd"), Verified::RegistryError, false),
+        (Fault::Answer(Wire::new(200, "", "{\"token\":\"a\\nb\"}")), UnreadReason::Unauthorized, false),
+        (Fault::Endless, UnreadReason::Error, false),
+        (Fault::Reset, UnreadReason::Unreachable, true),
+        (Fault::Cut(3), UnreadReason::Unreachable, true),
+        (Fault::redirect("http://127.0.0.1:1/token"), UnreadReason::Error, false),
+        (Fault::redirect("/token"), UnreadReason::Error, false),
+        (Fault::redirect("file:///etc/passwd"), UnreadReason::Error, false),
     ];
     for (n, (fault, reason, retryable)) in cases.into_iter().enumerate() {
         let (registry, digest) = with_tokens();
@@ -251,7 +251,7 @@ async fn case_66_a_compressed_token_is_not_unpacked() {
     registry.fault(99, |r| r.path == "/token", Fault::Answer(answer));
     let registries = registries(&registry);
     let why = unread(registries.holds_manifest(&repository(&registry, REPO), &digest).await);
-    assert_eq!((why.reason, why.retryable), (Verified::RegistryError, false), "{why:?}");
+    assert_eq!((why.reason, why.retryable), (UnreadReason::Error, false), "{why:?}");
     assert!(registry.log().iter().all(|s| s.request.header("accept-encoding").is_none()));
     assert!(registry.log().iter().all(|s| s.request.header("authorization").is_none()));
 }
@@ -265,7 +265,7 @@ async fn a_refusal_of_the_token_endpoint_is_not_asked_for_again_by_everybody() {
     let registries = Registries::new(config).unwrap();
     let name = repository(&registry, REPO);
     let many = futures::future::join_all((0..20).map(|_| registries.holds_manifest(&name, &digest))).await;
-    many.into_iter().for_each(|answer| assert_eq!(unread(answer).reason, Verified::RegistryUnauthorized));
+    many.into_iter().for_each(|answer| assert_eq!(unread(answer).reason, UnreadReason::Unauthorized));
     assert_eq!(registry.lines().iter().filter(|l| l.contains("/token")).count(), 1);
 }
 
@@ -284,7 +284,7 @@ async fn a_realm_elsewhere_inside_gets_nothing() {
         let logins = Logins::cook(&registry.host());
         let why =
             unread(logins.registries(&registry).holds_manifest(&repository(&registry, REPO), &digest).await);
-        assert_eq!((why.reason, why.retryable), (Verified::RegistryError, false), "{realm}");
+        assert_eq!((why.reason, why.retryable), (UnreadReason::Error, false), "{realm}");
         assert!(why.why.contains("token realm"), "{}", why.why);
     }
     assert!(thief.log().is_empty());
@@ -306,13 +306,13 @@ async fn basic_is_sent_when_asked_for_and_from_then_on() {
 
     let anonymous = self::registries(&registry);
     let why = unread(anonymous.holds_manifest(&name, &digest).await);
-    assert_eq!(why.reason, Verified::RegistryUnauthorized);
+    assert_eq!(why.reason, UnreadReason::Unauthorized);
     assert_eq!(why.why, format!("the registry wants a login and none is known for {}", registry.host()));
 
     registry.clear_log();
     let wrong = Logins::new(json!({ registry.host(): {"auth": encoded("cook", "wrong")} }));
     let why = unread(wrong.registries(&registry).holds_manifest(&name, &digest).await);
-    assert_eq!((why.reason, why.status), (Verified::RegistryUnauthorized, Some(401)));
+    assert_eq!((why.reason, why.status), (UnreadReason::Unauthorized, Some(401)));
     assert!(registry.log().len() <= 4, "each credential is tried once per request: {:?}", registry.lines());
     assert!(!format!("{why:?}").contains("wrong"));
 }
@@ -331,7 +331,7 @@ async fn case_71_a_helper_that_is_missing_is_an_error_that_names_it() {
     let registries = Registries::new(RegistriesConfig { environment, ..config(&registry) }).unwrap();
     let listed = registries.fetch_referrers(&repository(&registry, REPO), &digest).await;
     let why = listed.unread.unwrap();
-    assert_eq!((why.reason, why.retryable), (Verified::RegistryUnauthorized, false));
+    assert_eq!((why.reason, why.retryable), (UnreadReason::Unauthorized, false));
     assert!(
         why.why.starts_with("configuration: credential helper docker-credential-of-no-such-name"),
         "{}",
@@ -371,7 +371,7 @@ async fn case_68_a_redirect_is_followed_without_authorization() {
         ),
     );
     let why = unread(registries.fetch_blob(&name, &blob, 100).await);
-    assert_eq!((why.reason, why.status), (Verified::RegistryUnauthorized, Some(401)));
+    assert_eq!((why.reason, why.status), (UnreadReason::Unauthorized, Some(401)));
     assert!(!format!("{why:?}").contains("presigned"));
     assert!(!storage.was_sent("granted") && storage.lines().iter().all(|l| !l.contains("/token")));
 }
@@ -391,7 +391,7 @@ async fn case_68_a_redirect_without_end_is_unread() {
     let why = unread(
         registries(&registry).fetch_manifest(&repository(&registry, REPO), &Reference::Digest(digest)).await,
     );
-    assert_eq!((why.reason, why.why.as_str()), (Verified::RegistryError, "redirects without end"));
+    assert_eq!((why.reason, why.why.as_str()), (UnreadReason::Error, "redirects without end"));
     assert_eq!(registry.log().len(), 6);
 }
 
@@ -412,7 +412,7 @@ async fn a_mirror_gets_its_own_credentials_and_never_the_registrys() {
     let own = Logins::cook("registry.shop.example:5000");
     assert_eq!(
         unread(registries(&own).holds_manifest(&name, &digest).await).reason,
-        Verified::RegistryUnauthorized
+        UnreadReason::Unauthorized
     );
     assert!(mirror.log().iter().all(|s| s.request.header("authorization").is_none()));
     let both = Logins::new(json!({
@@ -429,10 +429,7 @@ async fn offline_makes_no_request() {
     let registries = Registries::new(RegistriesConfig { offline: true, ..config(&registry) }).unwrap();
     let name = repository(&registry, REPO);
     let why = unread(registries.fetch_manifest(&name, &Reference::Digest(digest)).await);
-    assert_eq!(
-        (why.reason, why.why.as_str()),
-        (Verified::RegistryUnreachable, "offline: no request is made")
-    );
+    assert_eq!((why.reason, why.why.as_str()), (UnreadReason::Unreachable, "offline: no request is made"));
     assert!(registries.fetch_referrers(&name, &digest).await.unread.is_some());
     unread(registries.holds_blob(&name, &digest).await);
     assert!(registry.log().is_empty() && registries.collect_requests().is_empty());

@@ -3,8 +3,8 @@
 use super::*;
 use crate::support::hostile::{Answer as Wire, Fault, Hostile};
 use base64::Engine;
-use expedite::evidence::answer::Reference;
-use expedite::model::reason::Verified;
+use oci_registry::Reference;
+use oci_registry::UnreadReason;
 use serde_json::json;
 
 const REPO: &str = "shop/podinfo";
@@ -40,7 +40,7 @@ async fn b39_case_64_other_bytes_are_refused_whatever_the_header_says() {
         let registries = registries(&registry);
         let why =
             unread(registries.fetch_manifest(&repository(&registry, REPO), &Reference::Digest(digest)).await);
-        assert_eq!((why.reason, why.retryable), (Verified::RegistryError, false));
+        assert_eq!((why.reason, why.retryable), (UnreadReason::Error, false));
         assert_eq!(why.why, "integrity: the bytes do not hash to the digest");
         assert_eq!(registry.log().len(), 2, "a broken cache gets one more chance, no more");
     }
@@ -81,7 +81,7 @@ async fn b39_case_64_a_blob_with_one_bit_changed_is_never_given_out() {
     );
     registry.fault(9, |_| true, Fault::Flip);
     let why = unread(registries.fetch_blob(&name, &blob_of(b"evidence"), 100).await);
-    assert_eq!((why.reason, why.status), (Verified::RegistryError, Some(200)));
+    assert_eq!((why.reason, why.status), (UnreadReason::Error, Some(200)));
     assert!(why.why.starts_with("integrity: "), "{}", why.why);
 }
 
@@ -140,7 +140,7 @@ async fn a_head_that_fails_is_repeated_as_a_get_that_says_why() {
     found(registries.holds_blob(&name, &layer).await);
     registry.fault(9, |r| r.method == "GET", Fault::status(403));
     let why = unread(registries.holds_blob(&name, &layer).await);
-    assert_eq!((why.reason, why.status), (Verified::RegistryUnauthorized, Some(403)));
+    assert_eq!((why.reason, why.status), (UnreadReason::Unauthorized, Some(403)));
     assert_eq!(
         why.why,
         "pull from shop/podinfo, asked without credentials, is denied (403): DENIED said by the registry"
@@ -157,7 +157,7 @@ async fn case_65_a_cap_is_kept_without_reading_on() {
     let name = repository(&registry, REPO);
     // A descriptor beyond the cap costs no request.
     let why = unread(registries.fetch_blob(&name, &blob_of(&[0; 2000]), 1999).await);
-    assert_eq!(why.reason, Verified::RegistryError);
+    assert_eq!(why.reason, UnreadReason::Error);
     assert!(registry.log().is_empty());
     // A manifest of more than the cap, announced or not.
     let big = registry.push_manifest(REPO, "application/json", &[b' '; 1001]);
@@ -231,7 +231,7 @@ async fn embedded_data_needs_no_request_and_is_checked() {
     );
     for wrong in [base64(b"evidencf"), base64(b"evidence!"), "%%%".to_owned(), String::new()] {
         let why = unread(registries.fetch_blob(&name, &embedded(wrong), 100).await);
-        assert_eq!(why.reason, Verified::RegistryError);
+        assert_eq!(why.reason, UnreadReason::Error);
         assert!(why.why.starts_with("integrity: "), "{}", why.why);
     }
     unread(registries.fetch_blob(&name, &embedded(base64(b"evidence")), 7).await);

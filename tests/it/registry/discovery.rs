@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::support::hostile::{Answer as Wire, Fault, Hostile};
-use expedite::evidence::answer::{EvidencePlace, Reference, Referrers};
-use expedite::model::reason::Verified;
+use oci_registry::UnreadReason;
+use oci_registry::{EvidencePlace, Reference, Referrers};
 use serde_json::json;
 
 const REPO: &str = "shop/podinfo";
@@ -73,7 +73,7 @@ async fn case_43_a_next_page_elsewhere_is_not_asked() {
         let listed = list(&registry, &subject).await;
         assert_eq!(digests(&listed), all[..2]);
         let why = listed.unread.unwrap();
-        assert_eq!(why.reason, Verified::RegistryError);
+        assert_eq!(why.reason, UnreadReason::Error);
         assert!(why.why.contains("another host"), "{}", why.why);
         assert_eq!(registry.log().len(), 1);
         assert!(other.log().is_empty(), "{:?}", other.lines());
@@ -102,7 +102,7 @@ async fn case_45_a_failing_page_leaves_what_was_listed_and_says_so() {
     let listed = list(&registry, &subject).await;
     assert_eq!(digests(&listed), all[..2]);
     let why = listed.unread.unwrap();
-    assert_eq!((why.reason, why.status, why.retryable), (Verified::RegistryError, Some(500), true));
+    assert_eq!((why.reason, why.status, why.retryable), (UnreadReason::Error, Some(500), true));
     assert_eq!(why.request, format!("GET {}/v2/{REPO}/referrers/{subject}", registry.url()));
 }
 
@@ -250,7 +250,7 @@ async fn case_52_a_refusal_is_no_absence() {
             Fault::Answer(Wire::error(status, "DENIED").with("WWW-Authenticate", r#"Basic realm="x""#)),
         );
         let why = list(&registry, &subject).await.unread.unwrap();
-        assert_eq!((why.reason, why.status), (Verified::RegistryUnauthorized, Some(status)));
+        assert_eq!((why.reason, why.status), (UnreadReason::Unauthorized, Some(status)));
         assert!(!why.retryable);
     }
     // A 404 whose code says that one may not know.
@@ -372,7 +372,7 @@ async fn case_49_a_fallback_tag_that_is_no_index() {
         registry.behave(|b| b.referrers_page = None);
         registry.fault(9, |r| r.path.contains("/manifests/sha256-"), Fault::Answer(answer.clone()));
         let listed = list(&registry, &subject).await;
-        assert_eq!(listed.unread.map(|u| u.reason), Some(Verified::RegistryError), "{answer:?}");
+        assert_eq!(listed.unread.map(|u| u.reason), Some(UnreadReason::Error), "{answer:?}");
     }
 }
 

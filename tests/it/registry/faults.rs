@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::support::hostile::{Answer as Wire, Fault, Hostile};
-use expedite::evidence::answer::{Manifest, Reference, Referrers};
-use expedite::model::reason::Verified;
+use oci_registry::UnreadReason;
+use oci_registry::{Manifest, Reference, Referrers};
 use serde_json::Value;
 use std::net::TcpListener;
 use std::time::Instant;
@@ -19,14 +19,14 @@ fn with_evidence() -> (Hostile, Digest, Digest) {
 
 #[tokio::test]
 async fn case_62_bounded_tries_then_unread() {
-    let cases: Vec<(Fault, Verified, usize)> = vec![
-        (Fault::status(500), Verified::RegistryError, 4),
-        (Fault::status(502), Verified::RegistryError, 4),
-        (Fault::status(503), Verified::RegistryError, 4),
-        (Fault::status(504), Verified::RegistryError, 4),
-        (Fault::Reset, Verified::RegistryUnreachable, 4),
-        (Fault::Close, Verified::RegistryUnreachable, 4),
-        (Fault::Cut(10), Verified::RegistryUnreachable, 4),
+    let cases: Vec<(Fault, UnreadReason, usize)> = vec![
+        (Fault::status(500), UnreadReason::Error, 4),
+        (Fault::status(502), UnreadReason::Error, 4),
+        (Fault::status(503), UnreadReason::Error, 4),
+        (Fault::status(504), UnreadReason::Error, 4),
+        (Fault::Reset, UnreadReason::Unreachable, 4),
+        (Fault::Close, UnreadReason::Unreachable, 4),
+        (Fault::Cut(10), UnreadReason::Unreachable, 4),
     ];
     for (fault, reason, tries) in cases {
         let (registry, subject, _) = with_evidence();
@@ -72,10 +72,7 @@ async fn case_61_retry_after_is_honoured_within_the_time_there_is() {
         let start = Instant::now();
         for _ in 0..3 {
             let why = unread(registries.fetch_manifest(&name, &Reference::Digest(subject)).await);
-            assert_eq!(
-                (why.reason, why.status, why.retryable),
-                (Verified::RegistryRateLimited, Some(429), true)
-            );
+            assert_eq!((why.reason, why.status, why.retryable), (UnreadReason::RateLimited, Some(429), true));
         }
         assert!(start.elapsed() < Duration::from_secs(30));
         assert_eq!(registry.log().len(), 1);
@@ -85,7 +82,7 @@ async fn case_61_retry_after_is_honoured_within_the_time_there_is() {
     let (registry, subject, _) = with_evidence();
     registry.fault(99, |_| true, Fault::status(429));
     let why = unread(registries(&registry).holds_manifest(&repository(&registry, REPO), &subject).await);
-    assert_eq!(why.reason, Verified::RegistryRateLimited);
+    assert_eq!(why.reason, UnreadReason::RateLimited);
     assert_eq!(registry.log().len(), 8, "HEAD, then GET to learn why, each its tries");
 }
 
@@ -99,7 +96,7 @@ async fn case_62_a_body_that_drips_for_ever_ends_with_the_artifacts_time() {
     let name = repository(&registry, REPO);
     let start = Instant::now();
     let why = unread(registries.fetch_manifest(&name, &Reference::Digest(subject)).await);
-    assert_eq!((why.reason, why.retryable), (Verified::RegistryUnreachable, true));
+    assert_eq!((why.reason, why.retryable), (UnreadReason::Unreachable, true));
     assert_eq!(why.why, "the answer does not end in time");
     // One artifact's time is shared by all that is asked for it.
     let one = registries.with_artifact_budget();
@@ -131,7 +128,7 @@ async fn an_absence_that_breaks_off_is_none() {
             unread(registries.holds_manifest(&name, &gone).await),
             unread(registries.holds_blob(&name, &gone).await),
         ] {
-            assert_eq!((why.reason, why.retryable), (Verified::RegistryUnreachable, true), "{why:?}");
+            assert_eq!((why.reason, why.retryable), (UnreadReason::Unreachable, true), "{why:?}");
         }
         registry.heal();
         registry.behave(|b| b.referrers_page = None);
@@ -152,7 +149,7 @@ async fn a_registry_that_says_nothing_is_unreachable() {
     let registries = Registries::new(config).unwrap();
     let name = repository(&registry, REPO);
     let why = unread(registries.fetch_manifest(&name, &Reference::Digest(subject)).await);
-    assert_eq!((why.reason, why.why.as_str()), (Verified::RegistryUnreachable, "no answer in time"));
+    assert_eq!((why.reason, why.why.as_str()), (UnreadReason::Unreachable, "no answer in time"));
     let asked = registries.collect_requests().len();
     for _ in 0..50 {
         unread(registries.holds_manifest(&name, &subject).await);
@@ -176,10 +173,7 @@ async fn case_62_nobody_listens_or_the_name_is_unknown() {
         Registries::new(RegistriesConfig { hosts, limits: limits(), ..Default::default() }).unwrap();
     for (name, words) in [(refused, "connection refused"), (unknown, "host name not found")] {
         let why = unread(registries.holds_manifest(&name, &Digest::hash_bytes(b"x")).await);
-        assert_eq!(
-            (why.reason, why.why.as_str(), why.retryable),
-            (Verified::RegistryUnreachable, words, true)
-        );
+        assert_eq!((why.reason, why.why.as_str(), why.retryable), (UnreadReason::Unreachable, words, true));
         assert!(why.request.contains(name.registry()));
     }
 }

@@ -4,9 +4,9 @@ use super::writing::Record;
 use super::*;
 use crate::support::layout::Layout;
 use crate::support::peers::peer;
-use expedite::evidence::answer::{EvidencePlace, Reference, Referrers};
-use expedite::evidence::registry::{AttachError, AttachOutcome};
-use expedite::model::reason::Verified;
+use oci_registry::UnreadReason;
+use oci_registry::{AttachError, AttachOutcome};
+use oci_registry::{EvidencePlace, Reference, Referrers};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -138,7 +138,7 @@ async fn what_is_not_there_is_absent_and_a_missing_root_is_not() {
             unread(registries.fetch_blob(&name, &blob_of(b"gone"), 100).await),
             registries.fetch_referrers(&name, &gone).await.unread.unwrap(),
         ] {
-            assert_eq!(why.reason, Verified::RegistryUnreachable);
+            assert_eq!(why.reason, UnreadReason::Unreachable);
             assert!(why.why.contains("image layout root"), "{}", why.why);
             assert!(
                 !why.request.contains(folder.path().to_str().unwrap()),
@@ -174,7 +174,7 @@ async fn a_layout_that_is_broken_is_unread() {
         damage(&root.join("shop/storefront"));
         let (registries, name) = (at(&root), name("shop/storefront"));
         let why = unread(registries.holds_manifest(&name, &gone).await);
-        assert_eq!(why.reason, Verified::RegistryError, "{what}: {why:?}");
+        assert_eq!(why.reason, UnreadReason::Error, "{what}: {why:?}");
         assert!(registries.fetch_referrers(&name, &gone).await.unread.is_some(), "{what}");
         unread(registries.fetch_manifest(&name, &Reference::Tag("x".into())).await);
         unread(registries.holds_blob(&name, &gone).await);
@@ -195,7 +195,7 @@ async fn a_flipped_byte_is_an_integrity_error_wherever_it_is() {
         fs::write(file_of(&root, digest), bytes).unwrap();
     };
     let integrity = |why: Unread| {
-        assert_eq!((why.reason, why.retryable), (Verified::RegistryError, false));
+        assert_eq!((why.reason, why.retryable), (UnreadReason::Error, false));
         assert!(why.why.starts_with("integrity: "), "{}", why.why);
     };
     let name = name("shop/storefront");

@@ -3,9 +3,9 @@
 use super::*;
 use crate::support::authority::Authority;
 use crate::support::hostile::{Fault, Hostile};
-use expedite::evidence::answer::Reference;
-use expedite::evidence::registry::RegistryEnvironment;
-use expedite::model::reason::Verified;
+use oci_registry::Reference;
+use oci_registry::RegistryEnvironment;
+use oci_registry::UnreadReason;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ async fn b41_case_62_a_certificate_that_is_not_trusted_is_reported_as_such() {
         let why = unread(
             over_tls(&registry, ca_file, RegistryEnvironment::default()).holds_manifest(&name, &digest).await,
         );
-        assert_eq!((why.reason, why.retryable), (Verified::RegistryUnreachable, false));
+        assert_eq!((why.reason, why.retryable), (UnreadReason::Unreachable, false));
         assert_eq!(why.why, "TLS: invalid peer certificate: UnknownIssuer");
         assert!(why.request.contains(&registry.host()), "{}", why.request);
     }
@@ -75,14 +75,14 @@ async fn an_authority_file_that_is_none_is_said_before_anything_is_asked() {
         let host = HostConfig { ca_file: Some(file.clone()), ..HostConfig::default() };
         let hosts = [("registry.shop.example".to_owned(), host)].into();
         let failure = Registries::new(RegistriesConfig { hosts, ..Default::default() }).unwrap_err();
-        assert_eq!((failure.code, failure.field.as_deref()), ("registry-ca-file", Some("caFile")));
+        assert_eq!((failure.code, failure.field), ("registry-ca-file", Some("caFile")));
         assert!(failure.cause.contains(file.file_name().unwrap().to_str().unwrap()), "{}", failure.cause);
     }
     let (registry, digest) = behind(&authority);
     let environment = RegistryEnvironment { ssl_cert_file: Some(junk), ..RegistryEnvironment::default() };
     let registries = over_tls(&registry, None, environment);
     let why = unread(registries.holds_manifest(&repository(&registry, REPO), &digest).await);
-    assert_eq!(why.reason, Verified::RegistryUnreachable);
+    assert_eq!(why.reason, UnreadReason::Unreachable);
     assert!(why.why.starts_with("SSL_CERT_FILE "), "{}", why.why);
 }
 
@@ -95,13 +95,13 @@ async fn plain_http_where_https_is_spoken_and_the_reverse_are_unreachable() {
     let registries =
         Registries::new(RegistriesConfig { hosts, limits: limits(), ..Default::default() }).unwrap();
     let why = unread(registries.holds_manifest(&repository(&secure, REPO), &digest).await);
-    assert_eq!(why.reason, Verified::RegistryUnreachable);
+    assert_eq!(why.reason, UnreadReason::Unreachable);
 
     let plain = Hostile::start();
     let digest = plain.push_artifact(REPO, &[]);
     let registries = over_tls(&plain, None, RegistryEnvironment::default());
     let why = unread(registries.holds_manifest(&repository(&plain, REPO), &digest).await);
-    assert_eq!(why.reason, Verified::RegistryUnreachable);
+    assert_eq!(why.reason, UnreadReason::Unreachable);
     assert!(why.why.starts_with("TLS: "), "{}", why.why);
 }
 
@@ -270,7 +270,7 @@ async fn b41_a_proxy_that_fails_is_reported_as_the_proxy() {
         let proxy = Proxy::start(manner);
         let registries = over_tls(&registry, Some(authority.ca_file()), proxied(Some(&proxy), None, None));
         let why = unread(registries.holds_manifest(&name, &digest).await);
-        assert_eq!((why.reason, why.why.as_str()), (Verified::RegistryUnreachable, words));
+        assert_eq!((why.reason, why.why.as_str()), (UnreadReason::Unreachable, words));
         assert!(why.request.contains(&registry.host()));
     }
     let plain = Hostile::start();
@@ -279,7 +279,7 @@ async fn b41_a_proxy_that_fails_is_reported_as_the_proxy() {
     let environment = proxied(None, Some(&proxy), None);
     let registries = Registries::new(RegistriesConfig { environment, ..config(&plain) }).unwrap();
     let why = unread(registries.fetch_manifest(&repository(&plain, REPO), &Reference::Digest(digest)).await);
-    assert_eq!((why.reason, why.status), (Verified::RegistryUnreachable, Some(407)));
+    assert_eq!((why.reason, why.status), (UnreadReason::Unreachable, Some(407)));
     let gone = RegistryEnvironment {
         https_proxy: Some("http://127.0.0.1:1".into()),
         ..RegistryEnvironment::default()
@@ -287,8 +287,5 @@ async fn b41_a_proxy_that_fails_is_reported_as_the_proxy() {
     let (registry, digest) = behind(&authority);
     let registries = over_tls(&registry, Some(authority.ca_file()), gone);
     let why = unread(registries.holds_manifest(&repository(&registry, REPO), &digest).await);
-    assert_eq!(
-        (why.reason, why.why.as_str()),
-        (Verified::RegistryUnreachable, "the proxy cannot be reached")
-    );
+    assert_eq!((why.reason, why.why.as_str()), (UnreadReason::Unreachable, "the proxy cannot be reached"));
 }

@@ -3,9 +3,9 @@
 use super::*;
 use crate::support::hostile::{Answer as Wire, Auth, Fault, Hostile};
 use ::bytes::Bytes;
-use expedite::evidence::answer::{EvidencePlace, Referrers};
-use expedite::evidence::registry::{AttachError, AttachOutcome, RegistryEnvironment, Writer};
-use expedite::model::reason::Verified;
+use oci_registry::UnreadReason;
+use oci_registry::{AttachError, AttachOutcome, RegistryEnvironment, Writer};
+use oci_registry::{EvidencePlace, Referrers};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -248,11 +248,11 @@ async fn case_73_an_oci_subject_of_another_digest_is_taken_as_absent_and_reporte
 #[tokio::test]
 async fn case_74_an_index_that_is_refused_is_reported_as_not_attached() {
     for (status, reason) in [
-        (400, Verified::RegistryError),
-        (403, Verified::RegistryUnauthorized),
-        (413, Verified::RegistryError),
-        (404, Verified::RegistryError),
-        (500, Verified::RegistryError),
+        (400, UnreadReason::Error),
+        (403, UnreadReason::Unauthorized),
+        (413, UnreadReason::Error),
+        (404, UnreadReason::Error),
+        (500, UnreadReason::Error),
     ] {
         let (registry, subject) = with_artifact(false);
         registry.fault(

@@ -1,11 +1,11 @@
 //! What a run of the library is given, where a test or a benchmark asks for nothing else.
 
 use expedite::evidence::gather::GatherOptions;
-use expedite::evidence::registry::Registries;
 use expedite::model::time::{Span, Time};
 use expedite::policy::decide::PlanOptions;
 use expedite::run::{Setup, Source, SourcePlace};
 use git_commits::Repository;
+use oci_registry::Registries;
 use std::path::Path;
 
 /// A run at `now` on the branch `main`, of the folder `objects` below `folder`: no observation, no records.

@@ -1,7 +1,7 @@
 //! A registry on a shelf: image layout folders made by hand, to put evidence of every kind into.
 
-use expedite::evidence::registry::{HostConfig, Registries, RegistriesConfig};
 use expedite::model::id::{Artifact, Digest, OciRepository};
+use oci_registry::{HostConfig, Registries, RegistriesConfig};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::PathBuf;

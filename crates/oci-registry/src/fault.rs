@@ -1,9 +1,9 @@
 //! What a bad answer means, and the words for it. Wording is stable from run to run: no times, no
 //! counters, and of a registry's own text only what does not change with every request.
 
-use crate::evidence::registry::realm::TooDeep;
-use crate::model::evidence::Unread;
-use crate::model::reason::Verified;
+use crate::answer::Unread;
+use crate::answer::UnreadReason;
+use crate::realm::TooDeep;
 use serde::Deserialize;
 use std::error::Error as _;
 use std::io;
@@ -15,12 +15,12 @@ const FOREIGN: usize = 120;
 
 /// The request as a report names it: method, scheme, host, path. Never the query: redirects carry
 /// signatures there.
-pub(super) fn format_request_line(method: &str, url: &Url) -> String {
+pub(crate) fn format_request_line(method: &str, url: &Url) -> String {
     format!("{method} {}", strip_query(url))
 }
 
 /// A URL without user, query and fragment.
-pub(super) fn strip_query(url: &Url) -> String {
+pub(crate) fn strip_query(url: &Url) -> String {
     let mut bare = url.clone();
     bare.set_query(None);
     bare.set_fragment(None);
@@ -31,8 +31,8 @@ pub(super) fn strip_query(url: &Url) -> String {
 }
 
 /// An Unread of this room.
-pub(super) fn make_unread(
-    reason: Verified,
+pub(crate) fn make_unread(
+    reason: UnreadReason,
     request: &str,
     status: Option<u16>,
     why: impl Into<String>,
@@ -42,18 +42,18 @@ pub(super) fn make_unread(
 }
 
 /// The bytes are not what was asked for.
-pub(super) fn make_integrity_unread(request: &str, status: Option<u16>, why: impl Into<String>) -> Unread {
-    make_unread(Verified::RegistryError, request, status, format!("integrity: {}", why.into()), false)
+pub(crate) fn make_integrity_unread(request: &str, status: Option<u16>, why: impl Into<String>) -> Unread {
+    make_unread(UnreadReason::Error, request, status, format!("integrity: {}", why.into()), false)
 }
 
 /// The registry broke a rule.
-pub(super) fn make_broken_unread(request: &str, status: Option<u16>, why: impl Into<String>) -> Unread {
-    make_unread(Verified::RegistryError, request, status, why, false)
+pub(crate) fn make_broken_unread(request: &str, status: Option<u16>, why: impl Into<String>) -> Unread {
+    make_unread(UnreadReason::Error, request, status, why, false)
 }
 
 /// One try that brought no usable answer.
 #[derive(Debug)]
-pub(super) struct RequestFault {
+pub(crate) struct RequestFault {
     /// What to say when it was the last try.
     pub unread: Unread,
     /// Another try may fare better.
@@ -66,14 +66,14 @@ pub(super) struct RequestFault {
 
 impl RequestFault {
     /// Trying again is of no use.
-    pub(super) fn from_unread(unread: Unread) -> Self {
+    pub(crate) fn from_unread(unread: Unread) -> Self {
         Self { unread, transient: false, unreachable: false, retry_after: None }
     }
 
     /// Nothing answered in time, or the connection broke.
-    pub(super) fn from_silence(request: &str, why: impl Into<String>, unreachable: bool) -> Self {
+    pub(crate) fn from_silence(request: &str, why: impl Into<String>, unreachable: bool) -> Self {
         Self {
-            unread: make_unread(Verified::RegistryUnreachable, request, None, why, true),
+            unread: make_unread(UnreadReason::Unreachable, request, None, why, true),
             transient: true,
             unreachable,
             retry_after: None,
@@ -81,7 +81,7 @@ impl RequestFault {
     }
 
     /// From the HTTP stack.
-    pub(super) fn from_transport(request: &str, error: &reqwest::Error) -> Self {
+    pub(crate) fn from_transport(request: &str, error: &reqwest::Error) -> Self {
         if error.is_builder() {
             return Self::from_unread(make_broken_unread(request, None, "the request cannot be made"));
         }
@@ -99,13 +99,7 @@ impl RequestFault {
         let says = |text: &str| causes.iter().any(|cause| cause.to_string().contains(text));
         if says("proxy authorization required") {
             let why = "the proxy wants credentials (407)";
-            return Self::from_unread(make_unread(
-                Verified::RegistryUnreachable,
-                request,
-                Some(407),
-                why,
-                false,
-            ));
+            return Self::from_unread(make_unread(UnreadReason::Unreachable, request, Some(407), why, false));
         }
         if says("failed to create underlying connection") {
             return Self::from_silence(request, "the proxy cannot be reached", true);
@@ -131,7 +125,7 @@ impl RequestFault {
 
     fn from_tls(request: &str, error: &rustls::Error) -> Self {
         let why = format!("TLS: {}", tidy_text(&error.to_string()));
-        Self::from_unread(make_unread(Verified::RegistryUnreachable, request, None, why, false))
+        Self::from_unread(make_unread(UnreadReason::Unreachable, request, None, why, false))
     }
 }
 
@@ -163,35 +157,31 @@ fn describe_io_kind(kind: io::ErrorKind) -> Option<&'static str> {
 }
 
 /// What a status says, of a request for `whose`, that is neither success nor an authoritative "not there".
-pub(super) fn make_refused_unread(request: &str, status: u16, body: &[u8], whose: &str) -> Unread {
+pub(crate) fn make_refused_unread(request: &str, status: u16, body: &[u8], whose: &str) -> Unread {
     let said = match OciErrors::parse(body) {
         Some(errors) => errors.format_errors(),
         None => String::new(),
     };
     let why = |what: &str| format!("{what}{said}");
     let (reason, why, retryable) = match status {
-        401 | 403 => (Verified::RegistryUnauthorized, format!("{whose} is denied ({status}){said}"), false),
-        407 => (Verified::RegistryUnreachable, why("the proxy wants credentials (407)"), false),
-        429 => (Verified::RegistryRateLimited, why("too many requests (429)"), true),
-        408 | 425 | 500..=599 => {
-            (Verified::RegistryError, format!("the registry fails ({status}){said}"), true)
-        }
-        404 if said.is_empty() => {
-            (Verified::RegistryError, "404 that is no registry's answer".to_owned(), false)
-        }
-        _ => (Verified::RegistryError, format!("the registry answers {status}{said}"), false),
+        401 | 403 => (UnreadReason::Unauthorized, format!("{whose} is denied ({status}){said}"), false),
+        407 => (UnreadReason::Unreachable, why("the proxy wants credentials (407)"), false),
+        429 => (UnreadReason::RateLimited, why("too many requests (429)"), true),
+        408 | 425 | 500..=599 => (UnreadReason::Error, format!("the registry fails ({status}){said}"), true),
+        404 if said.is_empty() => (UnreadReason::Error, "404 that is no registry's answer".to_owned(), false),
+        _ => (UnreadReason::Error, format!("the registry answers {status}{said}"), false),
     };
     make_unread(reason, request, Some(status), why, retryable)
 }
 
 /// Whether waiting may help.
-pub(super) fn is_transient(status: u16) -> bool {
+pub(crate) fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 425 | 429 | 500 | 502 | 503 | 504)
 }
 
 /// The errors of a distribution registry (distribution-spec, "Error Codes").
 #[derive(Debug, Deserialize)]
-pub(super) struct OciErrors {
+pub(crate) struct OciErrors {
     errors: Vec<OciError>,
 }
 
@@ -205,13 +195,13 @@ struct OciError {
 
 impl OciErrors {
     /// Reads the body; `None`: it is no such list. Content-Type is not looked at: registries get it wrong.
-    pub(super) fn parse(body: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         let errors: Self = serde_json::from_slice(body).ok()?;
         (!errors.errors.is_empty()).then_some(errors)
     }
 
     /// Whether one of the codes is among these.
-    pub(super) fn has_code(&self, codes: &[&str]) -> bool {
+    pub(crate) fn has_code(&self, codes: &[&str]) -> bool {
         self.errors.iter().any(|e| e.code.as_deref().is_some_and(|c| codes.contains(&c)))
     }
 
@@ -236,14 +226,14 @@ const DENIALS: &[&str] = &["UNAUTHORIZED", "DENIED", "TOOMANYREQUESTS"];
 
 /// Whether a 404 says with authority that the thing is not there: a registry's own error, or nothing at
 /// all (the body is optional). A web page, or text of a proxy in between, says nothing.
-pub(super) fn is_absence(status: u16, body: &[u8]) -> bool {
+pub(crate) fn is_absence(status: u16, body: &[u8]) -> bool {
     status == 404
         && (body.is_empty() || OciErrors::parse(body).is_some_and(|errors| !errors.has_code(DENIALS)))
 }
 
 /// Foreign text made fit for a message that is kept: one line, cut, and words with a digit in them (request
 /// ids, times, ports, digests) replaced, so that the same fault has the same words in the next run.
-pub(super) fn tidy_text(text: &str) -> String {
+pub(crate) fn tidy_text(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty());
     let mut line = String::new();
     for word in words {
@@ -292,11 +282,11 @@ mod tests {
     #[test]
     fn each_status_has_its_reason() {
         let reason = |status| make_refused_unread("GET x", status, b"", "x").reason;
-        assert_eq!(reason(401), Verified::RegistryUnauthorized);
-        assert_eq!(reason(403), Verified::RegistryUnauthorized);
-        assert_eq!(reason(429), Verified::RegistryRateLimited);
+        assert_eq!(reason(401), UnreadReason::Unauthorized);
+        assert_eq!(reason(403), UnreadReason::Unauthorized);
+        assert_eq!(reason(429), UnreadReason::RateLimited);
         for status in [400, 404, 405, 410, 500, 502, 503, 504, 599, 302] {
-            assert_eq!(reason(status), Verified::RegistryError, "{status}");
+            assert_eq!(reason(status), UnreadReason::Error, "{status}");
         }
         assert!(
             make_refused_unread("GET x", 503, b"", "x").retryable

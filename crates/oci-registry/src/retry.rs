@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// What `Retry-After` asks for: seconds, or a date, which is compared with the answer's own `Date` where it
 /// has one (clocks differ). `None`: nothing is asked, or nothing that can be read.
-pub(super) fn parse_retry_after(headers: &HeaderMap) -> Option<Duration> {
+pub(crate) fn parse_retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: HeaderName| headers.get(name).and_then(|v| v.to_str().ok()).map(str::trim);
     let asked = text(header::RETRY_AFTER)?;
     if !asked.is_empty() && asked.bytes().all(|b| b.is_ascii_digit()) {
@@ -23,7 +23,7 @@ pub(super) fn parse_retry_after(headers: &HeaderMap) -> Option<Duration> {
 
 /// The pause after try number `n`: doubling from `backoff`, up to half as much again at random so that many
 /// runs do not come back together; never less than what was asked for.
-pub(super) fn compute_pause(backoff: Duration, n: u32, asked: Option<Duration>) -> Duration {
+pub(crate) fn compute_pause(backoff: Duration, n: u32, asked: Option<Duration>) -> Duration {
     let doubled = backoff.saturating_mul(2_u32.saturating_pow(n.saturating_sub(1).min(10)));
     let jitter = doubled.mul_f64(rand::rng().random_range(0.0..0.5));
     asked.unwrap_or_default().max(doubled.saturating_add(jitter))

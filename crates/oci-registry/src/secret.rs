@@ -4,15 +4,15 @@ use std::fmt;
 
 /// A password or token. Its Debug prints stars; nothing else prints it.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) struct RegistrySecret(String);
+pub(crate) struct RegistrySecret(String);
 
 impl RegistrySecret {
-    pub(super) fn new(text: impl Into<String>) -> Self {
+    pub(crate) fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
     /// For the one place that sends it.
-    pub(super) fn reveal(&self) -> &str {
+    pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 }

@@ -5,15 +5,15 @@
 //! apart. Tags are `org.opencontainers.image.ref.name`: `v1`, or a full reference that ends in `:v1`. A
 //! layout's list names no subjects, so the listed manifests are opened to see what they refer to.
 
-use crate::evidence::answer::{Answer, Descriptor, EvidencePlace, Manifest, Reference, Referrers};
-use crate::evidence::registry::config::RegistryLimits;
-use crate::evidence::registry::fault::{make_broken_unread, make_integrity_unread, make_unread};
-use crate::evidence::registry::index::{self, Listing};
-use crate::evidence::registry::read::{check_blob, format_fallback_tag, is_tag, parse_media_type};
-use crate::evidence::registry::referrers::Gathered;
-use crate::model::evidence::Unread;
-use crate::model::id::{Digest, OciRepository};
-use crate::model::reason::Verified;
+use crate::answer::Unread;
+use crate::answer::UnreadReason;
+use crate::answer::{Answer, Descriptor, EvidencePlace, Manifest, Reference, Referrers};
+use crate::config::RegistryLimits;
+use crate::fault::{make_broken_unread, make_integrity_unread, make_unread};
+use crate::id::{Digest, OciRepository};
+use crate::index::{self, Listing};
+use crate::read::{check_blob, format_fallback_tag, is_tag, parse_media_type};
+use crate::referrers::Gathered;
 use bytes::Bytes;
 use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
@@ -25,13 +25,13 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 /// Annotation that carries a tag (image-spec, "Pre-Defined Annotation Keys").
-pub(super) const REF_NAME: &str = "org.opencontainers.image.ref.name";
+pub(crate) const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
 /// A folder of image layouts that is one registry.
 #[derive(Debug)]
-pub(super) struct Layouts {
+pub(crate) struct Layouts {
     root: PathBuf,
-    pub(super) limits: RegistryLimits,
+    pub(crate) limits: RegistryLimits,
     /// What each manifest refers to, learnt from bytes that hashed right: content does not change.
     subjects: Mutex<HashMap<Digest, Referrer>>,
     /// Each repository's list, as long as its file is the same.
@@ -63,16 +63,16 @@ enum Trouble {
 }
 
 impl Layouts {
-    pub(super) fn new(root: PathBuf, limits: RegistryLimits) -> Arc<Self> {
+    pub(crate) fn new(root: PathBuf, limits: RegistryLimits) -> Arc<Self> {
         Arc::new(Self { root, limits, subjects: Mutex::default(), lists: Mutex::default() })
     }
 
-    pub(super) fn resolve_folder(&self, repository: &OciRepository) -> PathBuf {
+    pub(crate) fn resolve_folder(&self, repository: &OciRepository) -> PathBuf {
         self.root.join(repository.path())
     }
 
     /// A manifest by digest or tag.
-    pub(super) fn read_manifest(
+    pub(crate) fn read_manifest(
         &self,
         repository: &OciRepository,
         reference: &Reference,
@@ -102,12 +102,12 @@ impl Layouts {
     }
 
     /// Whether this blob is there (its bytes are hashed: in a folder that costs little).
-    pub(super) fn holds_blob(&self, repository: &OciRepository, digest: &Digest) -> Answer<()> {
+    pub(crate) fn holds_blob(&self, repository: &OciRepository, digest: &Digest) -> Answer<()> {
         make_answer(self.load_index(repository).and_then(|_| self.hash_file(repository, digest)))
     }
 
     /// A blob of exactly the descriptor's size and digest.
-    pub(super) fn read_blob(&self, repository: &OciRepository, blob: &Descriptor) -> Answer<Bytes> {
+    pub(crate) fn read_blob(&self, repository: &OciRepository, blob: &Descriptor) -> Answer<Bytes> {
         let path = build_blob_path(&blob.digest);
         let bytes = self.load_index(repository).and_then(|_| self.read_file(repository, &path, blob.size));
         make_answer(bytes.and_then(|b| {
@@ -116,7 +116,7 @@ impl Layouts {
     }
 
     /// Everything listed whose manifest names `digest` as its subject, and a fallback tag where one was copied.
-    pub(super) fn read_referrers(&self, repository: &OciRepository, digest: &Digest) -> Referrers {
+    pub(crate) fn read_referrers(&self, repository: &OciRepository, digest: &Digest) -> Referrers {
         let mut found = Gathered::new(&self.limits, Referrers::default());
         let listed = match self.load_index(repository) {
             Ok(listed) => listed,
@@ -322,7 +322,7 @@ fn make_mismatch_unread(repository: &OciRepository, path: &str) -> Unread {
 }
 
 /// As reports name it: stable from machine to machine, so without the folder.
-pub(super) fn format_line(repository: &OciRepository, path: &str) -> String {
+pub(crate) fn format_line(repository: &OciRepository, path: &str) -> String {
     format!("READ {repository}/{path}")
 }
 
@@ -331,7 +331,7 @@ fn build_blob_path(digest: &Digest) -> String {
 }
 
 fn make_unreachable_unread(line: &str, why: impl Into<String>) -> Unread {
-    make_unread(Verified::RegistryUnreachable, line, None, why, false)
+    make_unread(UnreadReason::Unreachable, line, None, why, false)
 }
 
 fn read_stamp(file: &Path) -> Option<Stamp> {

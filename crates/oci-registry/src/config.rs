@@ -1,12 +1,16 @@
-//! What the registry room is told: per registry settings, caps and times, and the environment's values.
+//! What this crate is told: per registry settings, caps and times, and the environment's values.
 //!
 //! Everything comes in from the caller; nothing here or below reads the process environment.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fmt;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
+
+/// How requests name their sender where the caller gives no name.
+const AGENT: &str = concat!("oci-registry/", env!("CARGO_PKG_VERSION"));
 
 /// All that [`super::Registries`] needs to know.
 #[derive(Debug, Clone, Default)]
@@ -21,6 +25,43 @@ pub struct RegistriesConfig {
     pub offline: bool,
     /// Credentials, certificate roots and proxies, as the environment names them.
     pub environment: RegistryEnvironment,
+    /// Who asks, `name/version`: the User-Agent of every request; the name is the client of a token request.
+    /// Empty: this crate.
+    pub agent: String,
+}
+
+/// A setting of a registry that cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ConfigError {
+    /// Stable: `registry-url`, `registry-ca-file`.
+    pub code: &'static str,
+    /// The registry, as the settings name it.
+    pub registry: String,
+    /// The member of [`HostConfig`] as settings write it (`mirror`, `caFile`); `None`: the registry's own name.
+    pub field: Option<&'static str>,
+    /// Why.
+    pub cause: String,
+    /// What to do next.
+    pub hint: Option<&'static str>,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "registry {}: ", self.registry)?;
+        if let Some(field) = self.field {
+            write!(f, "{field}: ")?;
+        }
+        f.write_str(&self.cause)
+    }
+}
+
+impl std::error::Error for ConfigError {}
+
+impl RegistriesConfig {
+    /// Who asks, `name/version`.
+    pub(crate) fn agent(&self) -> &str {
+        if self.agent.is_empty() { AGENT } else { &self.agent }
+    }
 }
 
 /// Settings of one registry.
@@ -135,7 +176,7 @@ impl RegistryEnvironment {
     /// Picks the values that matter out of an environment. An empty value counts as not set.
     ///
     /// ```
-    /// use expedite::evidence::registry::Environment;
+    /// use oci_registry::Environment;
     /// let e = Environment::from_vars(|name| (name == "HOME").then(|| "/home/cook".into()));
     /// assert_eq!(e.home.as_deref(), Some(std::path::Path::new("/home/cook")));
     /// assert_eq!(e.docker_config, None);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 /// Active time of operations that may run beside each other: the union of their intervals.
 #[derive(Debug)]
-pub(super) struct Budget {
+pub(crate) struct Budget {
     limit: Duration,
     state: Mutex<BudgetState>,
 }
@@ -19,19 +19,19 @@ struct BudgetState {
 }
 
 impl Budget {
-    pub(super) fn new(limit: Duration) -> Arc<Self> {
+    pub(crate) fn new(limit: Duration) -> Arc<Self> {
         Arc::new(Self { limit, state: Mutex::default() })
     }
 
     /// What is left.
-    pub(super) fn remaining(&self) -> Duration {
+    pub(crate) fn remaining(&self) -> Duration {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let running = state.since.map_or(Duration::ZERO, |s| s.elapsed());
         self.limit.saturating_sub(state.spent + running)
     }
 
     /// Time counts until the guard is dropped.
-    pub(super) fn start_activity(self: &Arc<Self>) -> Activity {
+    pub(crate) fn start_activity(self: &Arc<Self>) -> Activity {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         if state.active == 0 {
             state.since = Some(Instant::now());
@@ -43,7 +43,7 @@ impl Budget {
 
 /// Something is being waited for.
 #[derive(Debug)]
-pub(super) struct Activity(Arc<Budget>);
+pub(crate) struct Activity(Arc<Budget>);
 
 impl Drop for Activity {
     fn drop(&mut self) {

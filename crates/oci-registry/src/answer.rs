@@ -1,7 +1,6 @@
 //! What a registry answered: the shapes between transport and judging.
 
-use crate::model::evidence::Unread;
-use crate::model::id::Digest;
+use crate::id::Digest;
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
@@ -15,6 +14,34 @@ pub enum Answer<T> {
     Absent,
     /// It could not be had or trusted.
     Unread(Unread),
+}
+
+/// A needed answer that could not be had or trusted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unread {
+    /// What kind of fault it is.
+    pub reason: UnreadReason,
+    /// Which request: `GET /v2/shop/podinfo/referrers/sha256:…`; never a credential.
+    pub request: String,
+    /// HTTP status, where there was one.
+    pub status: Option<u16>,
+    /// The cause, for a person; stable from run to run.
+    pub why: String,
+    /// Whether asking again later may fare better without any change by a person.
+    pub retryable: bool,
+}
+
+/// Why an answer could not be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum UnreadReason {
+    /// 401 or 403 after authentication.
+    Unauthorized,
+    /// 429.
+    RateLimited,
+    /// No connection, no answer.
+    Unreachable,
+    /// Any other fault of the registry, integrity included.
+    Error,
 }
 
 /// What to ask for.

@@ -3,23 +3,20 @@
 //! Nothing here follows a redirect or asks for compressed bodies: redirects are `http`'s to judge, and a
 //! cap on bytes is a cap on what was sent.
 
-use crate::error::Failure;
-use crate::evidence::registry::config::{RegistryEnvironment, RegistryLimits};
-use crate::evidence::registry::realm::{Guarded, Reach};
+use crate::config::{ConfigError, RegistriesConfig, RegistryEnvironment, RegistryLimits};
+use crate::realm::{Guarded, Reach};
 use reqwest::{Certificate, Client, NoProxy, Proxy};
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use url::Url;
 
-/// How we call ourselves.
-const AGENT: &str = concat!("expedite/", env!("CARGO_PKG_VERSION"));
-
 /// What tells one client from another: its own certificate authorities, and whom it may talk to.
 type ClientKind = (Option<PathBuf>, Reach);
 
 #[derive(Debug)]
-pub(super) struct Clients {
+pub(crate) struct Clients {
+    agent: String,
     environment: RegistryEnvironment,
     limits: RegistryLimits,
     made: Mutex<HashMap<ClientKind, Result<Client, String>>>,
@@ -28,18 +25,24 @@ pub(super) struct Clients {
 }
 
 impl Clients {
-    pub(super) fn new(environment: RegistryEnvironment, limits: RegistryLimits) -> Self {
+    pub(crate) fn new(config: &RegistriesConfig) -> Self {
+        let (environment, limits) = (config.environment.clone(), config.limits.clone());
         let proxies = [&environment.https_proxy, &environment.http_proxy].into_iter().flatten();
         let hosts = proxies.filter_map(|p| Url::parse(p).ok()?.host_str().map(str::to_owned));
         let proxies = Arc::new(hosts.collect());
-        Self { environment, limits, made: Mutex::default(), proxies }
+        Self { agent: config.agent().to_owned(), environment, limits, made: Mutex::default(), proxies }
+    }
+
+    /// How we call ourselves to a token endpoint.
+    pub(crate) fn name(&self) -> &str {
+        self.agent.split('/').next().unwrap_or_default()
     }
 
     /// The client that trusts the system's authorities and those of `ca_file`, and goes no further than `reach`.
     ///
     /// # Errors
     /// Says which file or variable cannot be used.
-    pub(super) fn get(&self, ca_file: Option<&Path>, reach: Reach) -> Result<Client, String> {
+    pub(crate) fn get(&self, ca_file: Option<&Path>, reach: Reach) -> Result<Client, String> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         made.entry((ca_file.map(Path::to_owned), reach))
             .or_insert_with(|| self.make_client(ca_file, reach))
@@ -68,7 +71,7 @@ impl Clients {
         reach: Reach,
     ) -> Result<Client, String> {
         let builder = Client::builder()
-            .user_agent(AGENT)
+            .user_agent(&self.agent)
             .redirect(reqwest::redirect::Policy::none())
             .retry(reqwest::retry::never())
             .referer(false)
@@ -108,12 +111,13 @@ fn read_certificates(file: &Path) -> Result<Vec<Certificate>, String> {
 /// Checks a `caFile` of the settings before anything is asked.
 ///
 /// # Errors
-/// An input failure that names the file.
-pub(super) fn check_ca_file(registry: &str, file: &Path) -> Result<(), Failure> {
-    read_certificates(file).map(|_| ()).map_err(|why| {
-        Failure::new_input("registry-ca-file", format!("{}: {why}", file.display()))
-            .with_object(format!("registry {registry}"))
-            .with_field("caFile")
-            .with_hint("name a PEM file with the certificate of the authority that signed the registry's")
+/// Names the file.
+pub(crate) fn check_ca_file(registry: &str, file: &Path) -> Result<(), ConfigError> {
+    read_certificates(file).map(|_| ()).map_err(|why| ConfigError {
+        code: "registry-ca-file",
+        registry: registry.to_owned(),
+        field: Some("caFile"),
+        cause: format!("{}: {why}", file.display()),
+        hint: Some("name a PEM file with the certificate of the authority that signed the registry's"),
     })
 }

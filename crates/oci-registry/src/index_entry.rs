@@ -2,13 +2,13 @@
 //!
 //! What others wrote stays, unknown members and all.
 
-use crate::evidence::registry::index::{Listing, OCI_INDEX, OCI_MANIFEST, parse_index};
-use crate::model::id::Digest;
+use crate::id::Digest;
+use crate::index::{Listing, OCI_INDEX, OCI_MANIFEST, parse_index};
 use serde_json::{Map, Value, json};
 
 /// What becomes of a list that should name a manifest.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Entered {
+pub(crate) enum Entered {
     /// It is named already.
     Already,
     /// These bytes name it.
@@ -17,14 +17,14 @@ pub(super) enum Entered {
 
 /// Why a list is left alone.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum NotEntered {
+pub(crate) enum NotEntered {
     /// It is something else, or broken: what it is.
     NotAnIndex(String),
 }
 
 /// The descriptor of a manifest as lists carry it: artifactType (the config's type where the manifest has none)
 /// and annotations copied (distribution-spec, "Pushing Manifests with Subject").
-pub(super) fn build_descriptor(manifest: &[u8], digest: &Digest) -> Value {
+pub(crate) fn build_descriptor(manifest: &[u8], digest: &Digest) -> Value {
     let body: Value = serde_json::from_slice(manifest).unwrap_or_default();
     let text = |value: &Value| value.as_str().filter(|t| !t.is_empty()).map(str::to_owned);
     let mut entry = Map::new();
@@ -44,7 +44,7 @@ pub(super) fn build_descriptor(manifest: &[u8], digest: &Digest) -> Value {
 ///
 /// # Errors
 /// What is there is no OCI index; it stays as it is.
-pub(super) fn enter_descriptor(list: Option<&[u8]>, entry: &Value) -> Result<Entered, NotEntered> {
+pub(crate) fn enter_descriptor(list: Option<&[u8]>, entry: &Value) -> Result<Entered, NotEntered> {
     let Some(bytes) = list else {
         let fresh = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [entry]});
         return Ok(Entered::Changed(fresh.to_string().into_bytes()));

@@ -10,7 +10,7 @@ use url::{Host, Url};
 
 /// How far inside a network an address lies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub(super) enum Depth {
+pub(crate) enum Depth {
     /// Anywhere on the internet.
     Public,
     /// Private networks (RFC 1918, RFC 6598, RFC 4193).
@@ -21,7 +21,7 @@ pub(super) enum Depth {
 
 /// Whom a client may talk to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Reach {
+pub(crate) enum Reach {
     /// Anybody: the address comes from the settings.
     Any,
     /// Names that lead no deeper than this.
@@ -29,7 +29,7 @@ pub(super) enum Reach {
 }
 
 /// How deep an address lies.
-pub(super) fn judge_depth(address: IpAddr) -> Depth {
+pub(crate) fn judge_depth(address: IpAddr) -> Depth {
     match address {
         IpAddr::V4(v4) => judge_depth_v4(v4),
         IpAddr::V6(v6) => match v6.to_ipv4_mapped().or_else(|| extract_embedded_v4(v6)) {
@@ -63,7 +63,7 @@ fn judge_depth_v4(v4: Ipv4Addr) -> Depth {
 ///
 /// # Errors
 /// Says which rule it breaks.
-pub(super) fn check_realm(realm: &Url, base: &Url, registry: Depth) -> Result<Reach, &'static str> {
+pub(crate) fn check_realm(realm: &Url, base: &Url, registry: Depth) -> Result<Reach, &'static str> {
     match (realm.scheme(), base.scheme()) {
         ("https", _) | ("http", "http") => {}
         ("http", _) => return Err("the token realm is plain http, the registry is not"),
@@ -101,7 +101,7 @@ fn is_localhost(name: &str) -> bool {
 
 /// How deep a registry lies: of several addresses, the shallowest. One that cannot be resolved here (a proxy
 /// does it) counts as public.
-pub(super) async fn resolve_depth(base: &Url) -> Depth {
+pub(crate) async fn resolve_depth(base: &Url) -> Depth {
     match base.host() {
         Some(Host::Ipv4(v4)) => judge_depth(v4.into()),
         Some(Host::Ipv6(v6)) => judge_depth(v6.into()),
@@ -115,7 +115,7 @@ pub(super) async fn resolve_depth(base: &Url) -> Depth {
 
 /// A name led deeper into the network than allowed.
 #[derive(Debug)]
-pub(super) struct TooDeep;
+pub(crate) struct TooDeep;
 
 impl fmt::Display for TooDeep {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -127,7 +127,7 @@ impl std::error::Error for TooDeep {}
 /// Resolves names, and refuses those that lead too deep: at the moment of connecting, so that a name cannot
 /// change its mind in between.
 #[derive(Debug)]
-pub(super) struct Guarded {
+pub(crate) struct Guarded {
     pub depth: Depth,
     /// Proxies: named by the user, not by a registry.
     pub trusted: Arc<HashSet<String>>,

@@ -2,8 +2,8 @@
 //! can do no more than miss; whether the registry still holds the blob is asked of the registry all the same.
 //! A folder that cannot be written costs a warning, nothing else.
 
-use crate::evidence::answer::Descriptor;
-use crate::model::id::Digest;
+use crate::answer::Descriptor;
+use crate::id::Digest;
 use bytes::Bytes;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -12,18 +12,18 @@ use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
 
 #[derive(Debug)]
-pub(super) struct BlobCache {
+pub(crate) struct BlobCache {
     folder: Option<PathBuf>,
     warnings: Mutex<BTreeSet<String>>,
 }
 
 impl BlobCache {
-    pub(super) fn new(folder: Option<PathBuf>) -> Self {
+    pub(crate) fn new(folder: Option<PathBuf>) -> Self {
         Self { folder: folder.map(|f| f.join("sha256")), warnings: Mutex::default() }
     }
 
     /// The blob, where it is there and is what it should be.
-    pub(super) fn get(&self, blob: &Descriptor) -> Option<Bytes> {
+    pub(crate) fn get(&self, blob: &Descriptor) -> Option<Bytes> {
         let path = self.folder.as_ref()?.join(blob.digest.format_hex());
         if !fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() == blob.size) {
             return None;
@@ -34,7 +34,7 @@ impl BlobCache {
     }
 
     /// Keeps bytes that were hashed.
-    pub(super) fn store_blob(&self, digest: &Digest, bytes: &[u8]) {
+    pub(crate) fn store_blob(&self, digest: &Digest, bytes: &[u8]) {
         let Some(folder) = &self.folder else { return };
         let written = (|| {
             fs::create_dir_all(folder)?;
@@ -50,7 +50,7 @@ impl BlobCache {
         }
     }
 
-    pub(super) fn warnings(&self) -> Vec<String> {
+    pub(crate) fn warnings(&self) -> Vec<String> {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 }

@@ -1,12 +1,11 @@
 //! One registry as it is talked to: where, with which client, how many at once, and what was learnt of it.
 
-use crate::error::Failure;
-use crate::evidence::registry::auth::Auth;
-use crate::evidence::registry::clients::Clients;
-use crate::evidence::registry::config::{HostConfig, RegistryLimits};
-use crate::evidence::registry::credentials::RegistryCredentials;
-use crate::evidence::registry::realm::{Depth, Reach};
-use crate::model::evidence::Unread;
+use crate::answer::Unread;
+use crate::auth::Auth;
+use crate::clients::Clients;
+use crate::config::{ConfigError, HostConfig, RegistryLimits};
+use crate::credentials::RegistryCredentials;
+use crate::realm::{Depth, Reach};
 use reqwest::Client;
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -20,7 +19,7 @@ use url::Url;
 const DOCKER_HUB: &str = "registry-1.docker.io";
 
 #[derive(Debug)]
-pub(super) struct Host {
+pub(crate) struct Host {
     /// `scheme://host[:port]/`.
     pub base: Url,
     /// Or why there is none.
@@ -43,13 +42,13 @@ impl Host {
     ///
     /// # Errors
     /// As [`base`].
-    pub(super) fn new(
+    pub(crate) fn new(
         registry: &str,
         config: &HostConfig,
         limits: &RegistryLimits,
         clients: &Clients,
         credentials: &Arc<RegistryCredentials>,
-    ) -> Result<Self, Failure> {
+    ) -> Result<Self, ConfigError> {
         let base = resolve_base(registry, config)?;
         let owner = match &config.mirror {
             Some(_) => format_authority(&base),
@@ -70,23 +69,23 @@ impl Host {
     }
 
     /// Held while the tag of this name is read, changed and written.
-    pub(super) fn find_turn(&self, tag: &str) -> Arc<AsyncMutex<()>> {
+    pub(crate) fn find_turn(&self, tag: &str) -> Arc<AsyncMutex<()>> {
         let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(turns.entry(tag.to_owned()).or_default())
     }
 
     /// Whether an earlier answer showed that there is no referrers API here.
-    pub(super) fn has_no_referrers_api(&self) -> bool {
+    pub(crate) fn has_no_referrers_api(&self) -> bool {
         self.no_referrers_api.load(Ordering::Relaxed)
     }
 
     /// Remembers that there is no referrers API.
-    pub(super) fn learn_no_referrers_api(&self) {
+    pub(crate) fn learn_no_referrers_api(&self) {
         self.no_referrers_api.store(true, Ordering::Relaxed);
     }
 
     /// Why nobody should ask at the moment: the registry is down, or has asked for a long pause.
-    pub(super) fn find_hold(&self) -> Option<Unread> {
+    pub(crate) fn find_hold(&self) -> Option<Unread> {
         let mut hold = self.hold.lock().unwrap_or_else(PoisonError::into_inner);
         if hold.as_ref().is_some_and(|(until, _)| *until <= Instant::now()) {
             *hold = None;
@@ -95,7 +94,7 @@ impl Host {
     }
 
     /// Nobody should ask for this long.
-    pub(super) fn put_on_hold(&self, pause: Duration, why: &Unread) {
+    pub(crate) fn put_on_hold(&self, pause: Duration, why: &Unread) {
         // A pause beyond what the clock can say is as good as for ever.
         let far = Duration::from_secs(365 * 24 * 3600);
         let until = Instant::now() + pause.min(far);
@@ -112,15 +111,18 @@ fn format_authority(base: &Url) -> String {
 /// Where a registry is asked.
 ///
 /// # Errors
-/// An input failure: the mirror is no `http(s)://host[:port]`.
-pub(super) fn resolve_base(registry: &str, config: &HostConfig) -> Result<Url, Failure> {
-    let wrong = |what: &str, why: &str| {
-        Failure::new_input("registry-url", format!("{what:?} {why}"))
-            .with_object(format!("registry {registry}"))
+/// The mirror is no `http(s)://host[:port]`.
+pub(crate) fn resolve_base(registry: &str, config: &HostConfig) -> Result<Url, ConfigError> {
+    let wrong = |field: Option<&'static str>, what: &str, why: &str| ConfigError {
+        code: "registry-url",
+        registry: registry.to_owned(),
+        field,
+        cause: format!("{what:?} {why}"),
+        hint: None,
     };
     if let Some(mirror) = &config.mirror {
         let why = "must be https://host[:port] or http://host[:port], without path, user and query";
-        let url = Url::parse(mirror).map_err(|_| wrong(mirror, why).with_field("mirror"))?;
+        let url = Url::parse(mirror).map_err(|_| wrong(Some("mirror"), mirror, why))?;
         let plain = matches!(url.scheme(), "http" | "https")
             && url.has_host()
             && url.path() == "/"
@@ -128,14 +130,14 @@ pub(super) fn resolve_base(registry: &str, config: &HostConfig) -> Result<Url, F
             && url.fragment().is_none()
             && url.username().is_empty()
             && url.password().is_none();
-        return if plain { Ok(url) } else { Err(wrong(mirror, why).with_field("mirror")) };
+        return if plain { Ok(url) } else { Err(wrong(Some("mirror"), mirror, why)) };
     }
     let host = match registry {
         "docker.io" | "index.docker.io" => DOCKER_HUB,
         other => other,
     };
     let scheme = if config.plain_http { "http" } else { "https" };
-    Url::parse(&format!("{scheme}://{host}/")).map_err(|_| wrong(registry, "is no host[:port]"))
+    Url::parse(&format!("{scheme}://{host}/")).map_err(|_| wrong(None, registry, "is no host[:port]"))
 }
 
 #[cfg(test)]
@@ -164,11 +166,7 @@ mod tests {
             "https://m.example/?a",
         ] {
             let failure = ask("r.example", false, Some(mirror)).unwrap_err();
-            assert_eq!(
-                (failure.code, failure.field.as_deref()),
-                ("registry-url", Some("mirror")),
-                "{mirror}"
-            );
+            assert_eq!((failure.code, failure.field), ("registry-url", Some("mirror")), "{mirror}");
         }
     }
 }

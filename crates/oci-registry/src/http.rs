@@ -1,18 +1,18 @@
 //! One request and its answer: redirects, caps, time-outs, tries. What an answer means for a claim is not
 //! known here.
 
-use crate::evidence::registry::auth::{Action, RegistryAuthorization};
-use crate::evidence::registry::budget::Budget;
-use crate::evidence::registry::clients::Clients;
-use crate::evidence::registry::config::RegistryLimits;
-use crate::evidence::registry::fault::{self, RequestFault};
-use crate::evidence::registry::host::Host;
-use crate::evidence::registry::link::is_same_origin;
-use crate::evidence::registry::request_log::RequestLog;
-use crate::evidence::registry::retry;
-use crate::model::evidence::Unread;
-use crate::model::id::OciRepository;
-use crate::model::reason::Verified;
+use crate::answer::Unread;
+use crate::answer::UnreadReason;
+use crate::auth::{Action, RegistryAuthorization};
+use crate::budget::Budget;
+use crate::clients::Clients;
+use crate::config::RegistryLimits;
+use crate::fault::{self, RequestFault};
+use crate::host::Host;
+use crate::id::OciRepository;
+use crate::link::is_same_origin;
+use crate::request_log::RequestLog;
+use crate::retry;
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{self, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Method, RequestBuilder, Response};
@@ -22,7 +22,7 @@ use url::Url;
 
 /// Everything a request of one repository needs.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct RegistrySession<'a> {
+pub(crate) struct RegistrySession<'a> {
     pub host: &'a Host,
     pub repository: &'a OciRepository,
     pub limits: &'a RegistryLimits,
@@ -34,7 +34,7 @@ pub(super) struct RegistrySession<'a> {
 
 /// One request.
 #[derive(Debug, Clone)]
-pub(super) struct RegistryCall {
+pub(crate) struct RegistryCall {
     pub method: Method,
     pub url: Url,
     pub headers: Vec<(HeaderName, HeaderValue)>,
@@ -46,25 +46,25 @@ pub(super) struct RegistryCall {
 }
 
 impl RegistryCall {
-    pub(super) fn new(method: Method, url: Url, cap: u64) -> Self {
+    pub(crate) fn new(method: Method, url: Url, cap: u64) -> Self {
         let action = if matches!(method, Method::GET | Method::HEAD) { Action::Pull } else { Action::Push };
         Self { method, url, headers: Vec::new(), body: Bytes::new(), cap, action }
     }
 
-    pub(super) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+    pub(crate) fn with_header(mut self, name: HeaderName, value: HeaderValue) -> Self {
         self.headers.push((name, value));
         self
     }
 
     /// As reports name it.
-    pub(super) fn format_line(&self) -> String {
+    pub(crate) fn format_line(&self) -> String {
         fault::format_request_line(self.method.as_str(), &self.url)
     }
 }
 
 /// A whole answer, of whatever status.
 #[derive(Debug, Clone)]
-pub(super) struct Reply {
+pub(crate) struct Reply {
     /// The request, as reports name it.
     pub line: String,
     pub status: u16,
@@ -78,25 +78,25 @@ pub(super) struct Reply {
 }
 
 impl Reply {
-    pub(super) fn header(&self, name: &HeaderName) -> Option<&str> {
+    pub(crate) fn header(&self, name: &HeaderName) -> Option<&str> {
         self.headers.get(name).and_then(|v| v.to_str().ok())
     }
 
     /// Content-Type without parameters, in lower case; empty when there is none.
-    pub(super) fn media_type(&self) -> String {
+    pub(crate) fn media_type(&self) -> String {
         let whole = self.header(&header::CONTENT_TYPE).unwrap_or_default();
         whole.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
     }
 
     /// What this answer says when it is neither success nor absence.
-    pub(super) fn make_refused_unread(&self) -> Unread {
+    pub(crate) fn make_refused_unread(&self) -> Unread {
         fault::make_refused_unread(&self.line, self.status, &self.body, &self.whose)
     }
 }
 
 /// What is read of an answer's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum BodyExtent {
+pub(crate) enum BodyExtent {
     /// All of it.
     Whole,
     /// Nothing of a success: the status is enough.
@@ -105,7 +105,7 @@ pub(super) enum BodyExtent {
 
 impl RegistrySession<'_> {
     /// `<base>v2/<repository><rest>`.
-    pub(super) fn build_url(&self, rest: &str) -> Url {
+    pub(crate) fn build_url(&self, rest: &str) -> Url {
         let mut url = self.host.base.clone();
         url.set_path(&format!("/v2/{}{rest}", self.repository.path()));
         url
@@ -115,11 +115,11 @@ impl RegistrySession<'_> {
     ///
     /// # Errors
     /// There is no answer at all, or none that may be read.
-    pub(super) async fn send_call(&self, call: &RegistryCall, body: BodyExtent) -> Result<Reply, Unread> {
+    pub(crate) async fn send_call(&self, call: &RegistryCall, body: BodyExtent) -> Result<Reply, Unread> {
         let line = call.format_line();
         if self.offline {
             let why = "offline: no request is made";
-            return Err(fault::make_unread(Verified::RegistryUnreachable, &line, None, why, false));
+            return Err(fault::make_unread(UnreadReason::Unreachable, &line, None, why, false));
         }
         let mut last = Err(RequestFault::from_silence(&line, "no time left for this artifact", false));
         for n in 1..=self.limits.tries.max(1) {
@@ -252,7 +252,7 @@ impl RegistrySession<'_> {
     ) -> Result<Response, RequestFault> {
         let client = self.host.client.as_ref().map_err(|why| {
             RequestFault::from_unread(fault::make_unread(
-                Verified::RegistryUnreachable,
+                UnreadReason::Unreachable,
                 line,
                 None,
                 why.clone(),
@@ -274,7 +274,7 @@ impl RegistrySession<'_> {
     }
 
     /// Sends one request and waits for the head of its answer.
-    pub(super) async fn exchange_request(
+    pub(crate) async fn exchange_request(
         &self,
         request: RequestBuilder,
         method: &Method,
@@ -301,7 +301,7 @@ impl RegistrySession<'_> {
         }
     }
 
-    pub(super) async fn read_body(
+    pub(crate) async fn read_body(
         &self,
         mut response: Response,
         line: &str,
@@ -345,7 +345,7 @@ impl RegistrySession<'_> {
     ///
     /// # Errors
     /// It breaks off, and the status alone does not say enough: a 404 without its body could be anybody's.
-    pub(super) async fn read_beginning(
+    pub(crate) async fn read_beginning(
         &self,
         mut response: Response,
         line: &str,
@@ -384,12 +384,12 @@ impl RegistrySession<'_> {
 struct Late;
 
 /// Redirects go anywhere but from https to something else.
-pub(super) fn can_follow(from: &Url, to: &Url) -> bool {
+pub(crate) fn can_follow(from: &Url, to: &Url) -> bool {
     matches!((from.scheme(), to.scheme()), (_, "https") | ("http", "http"))
 }
 
 /// Where a redirect leads; `None`: the answer is not one that is followed.
-pub(super) fn find_redirect_target(method: &Method, response: &Response) -> Option<String> {
+pub(crate) fn find_redirect_target(method: &Method, response: &Response) -> Option<String> {
     let followed = match response.status().as_u16() {
         301..=303 => matches!(*method, Method::GET | Method::HEAD),
         307 | 308 => true,

@@ -1,8 +1,32 @@
-//! The registry reader and writer: HTTP(S) and image layout folders behind one face.
+//! Registries and image layout folders behind one face: reading manifests, blobs and referrers, and attaching records.
 //!
-//! Knows how a registry is asked and what its answers mean; knows nothing of claims, keys and Orders. An
-//! answer is there, authoritatively absent, or unread: no fault of a registry ever looks like "not there".
+//! An answer is there, authoritatively absent, or unread ([`Answer`]): no fault of a registry ever looks like
+//! "not there". What is addressed by digest is hashed; every answer has a cap, every wait an end. Credentials are
+//! those of docker and podman; they go to the registry that they are for and to no other host.
+//!
+//! The crate must not know what the bytes mean: no claims, no keys, no policy, no exit status. It prints nothing
+//! and reads no environment; the caller hands everything in ([`RegistriesConfig`]).
+//!
+//! ```
+//! use oci_registry::{Answer, HostConfig, OciRepository, Reference, Registries, RegistriesConfig};
+//!
+//! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
+//! // An image layout in a folder is read as a registry is.
+//! let folder = tempfile::tempdir().unwrap();
+//! let host = HostConfig { layout: Some(folder.path().to_owned()), ..HostConfig::default() };
+//! let hosts = [("registry.shop.example".to_owned(), host)].into();
+//! let registries = Registries::new(RegistriesConfig { hosts, ..Default::default() }).unwrap();
+//!
+//! let repository = OciRepository::parse("registry.shop.example/shop/podinfo").unwrap();
+//! match registries.manifest(&repository, &Reference::Tag("v1".into())).await {
+//!     Answer::Found(manifest) => println!("{}", manifest.digest),
+//!     Answer::Absent => println!("there is no such tag"),
+//!     Answer::Unread(why) => println!("not known: {}", why.why),
+//! }
+//! # });
+//! ```
 
+mod answer;
 mod attach;
 mod auth;
 mod budget;
@@ -14,6 +38,7 @@ mod credentials;
 mod fault;
 mod host;
 mod http;
+mod id;
 pub mod index;
 mod index_entry;
 mod layout;
@@ -24,17 +49,17 @@ mod realm;
 mod referrers;
 mod request_log;
 mod retry;
+#[cfg(feature = "schemars")]
+mod schema;
 mod secret;
 mod token;
 
+pub use answer::{Answer, Descriptor, EvidencePlace, Manifest, Reference, Referrers, Unread, UnreadReason};
 pub use attach::{AttachError, AttachOutcome};
-pub use config::{HostConfig, RegistriesConfig, RegistryEnvironment, RegistryLimits};
+pub use config::{ConfigError, HostConfig, RegistriesConfig, RegistryEnvironment, RegistryLimits};
+pub use id::{Artifact, Digest, OciRepository, ParseError};
 pub use request_log::LoggedRequest;
 
-use crate::error::Failure;
-use crate::evidence::answer::{Answer, Descriptor, Manifest, Reference, Referrers};
-use crate::model::evidence::Unread;
-use crate::model::id::{Digest, OciRepository};
 use attach::AttachedRecord;
 use base64::Engine;
 use budget::Budget;
@@ -86,8 +111,8 @@ impl Registries {
     /// Takes the settings; asks nothing yet.
     ///
     /// # Errors
-    /// Input: a mirror is no `http(s)://host[:port]`, a `caFile` cannot be read or holds no certificate.
-    pub fn new(config: RegistriesConfig) -> Result<Self, Failure> {
+    /// A mirror is no `http(s)://host[:port]`, a `caFile` cannot be read or holds no certificate.
+    pub fn new(config: RegistriesConfig) -> Result<Self, ConfigError> {
         for (registry, settings) in &config.hosts {
             host::resolve_base(registry, settings)?;
             if let Some(file) = &settings.ca_file {
@@ -98,7 +123,7 @@ impl Registries {
     }
 
     fn new_unchecked(config: RegistriesConfig) -> Self {
-        let clients = Clients::new(config.environment.clone(), config.limits.clone());
+        let clients = Clients::new(&config);
         let credentials =
             Arc::new(RegistryCredentials::new(config.environment.clone(), config.limits.helper));
         let cache = BlobCache::new(config.cache_dir.clone());

@@ -4,8 +4,8 @@
 //! `$XDG_RUNTIME_DIR/containers/auth.json`. In each: the registry's own helper, else the store, else what is
 //! written in the file. A helper that fails is a configuration error that names it, never an anonymous read.
 
-use crate::evidence::registry::config::RegistryEnvironment;
-use crate::evidence::registry::secret::RegistrySecret;
+use crate::config::RegistryEnvironment;
+use crate::secret::RegistrySecret;
 use base64::Engine;
 use base64::alphabet::STANDARD;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
@@ -26,7 +26,7 @@ const HELPER_OUTPUT: usize = 64 << 10;
 
 /// What is known of a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Credential {
+pub(crate) enum Credential {
     /// Nothing.
     Anonymous,
     /// User and password.
@@ -67,7 +67,7 @@ type HelperAnswer = Result<Option<Credential>, String>;
 
 /// The files, read once, and what helpers have answered.
 #[derive(Debug)]
-pub(super) struct RegistryCredentials {
+pub(crate) struct RegistryCredentials {
     environment: RegistryEnvironment,
     patience: Duration,
     files: OnceLock<Result<Vec<(PathBuf, ConfigFile)>, String>>,
@@ -76,7 +76,7 @@ pub(super) struct RegistryCredentials {
 }
 
 impl RegistryCredentials {
-    pub(super) fn new(environment: RegistryEnvironment, patience: Duration) -> Self {
+    pub(crate) fn new(environment: RegistryEnvironment, patience: Duration) -> Self {
         Self { environment, patience, files: OnceLock::new(), helpers: Mutex::default() }
     }
 
@@ -84,7 +84,7 @@ impl RegistryCredentials {
     ///
     /// # Errors
     /// Names the file or the helper that cannot be used; never shows what is in it.
-    pub(super) async fn look_up_credential(&self, registry: &str, path: &str) -> Result<Credential, String> {
+    pub(crate) async fn look_up_credential(&self, registry: &str, path: &str) -> Result<Credential, String> {
         let files = self.files.get_or_init(|| self.read_files()).as_ref().map_err(Clone::clone)?;
         let keys = list_keys(registry, path);
         for (file, config) in files {

@@ -14,15 +14,15 @@ pub struct LoggedRequest {
 }
 
 #[derive(Debug, Default)]
-pub(super) struct RequestLog(Mutex<Vec<LoggedRequest>>);
+pub(crate) struct RequestLog(Mutex<Vec<LoggedRequest>>);
 
 impl RequestLog {
-    pub(super) fn log_request(&self, method: &str, url: String, status: Option<u16>) {
+    pub(crate) fn log_request(&self, method: &str, url: String, status: Option<u16>) {
         let mut list = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         list.push(LoggedRequest { method: method.to_owned(), url, status });
     }
 
-    pub(super) fn collect_requests(&self) -> Vec<LoggedRequest> {
+    pub(crate) fn collect_requests(&self) -> Vec<LoggedRequest> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

@@ -1,14 +1,14 @@
 //! Listing what refers to a digest over HTTP: every page of the API, and the fallback tag.
 
-use crate::evidence::answer::{Answer, Descriptor, EvidencePlace, Reference, Referrers};
-use crate::evidence::registry::config::RegistryLimits;
-use crate::evidence::registry::fault::{OciErrors, is_absence, make_broken_unread};
-use crate::evidence::registry::http::{BodyExtent, RegistryCall, RegistrySession, Reply};
-use crate::evidence::registry::index::{self, Listing, OCI_INDEX};
-use crate::evidence::registry::link::{self, is_same_origin};
-use crate::evidence::registry::read::{format_fallback_tag, is_success};
-use crate::model::evidence::Unread;
-use crate::model::id::Digest;
+use crate::answer::Unread;
+use crate::answer::{Answer, Descriptor, EvidencePlace, Reference, Referrers};
+use crate::config::RegistryLimits;
+use crate::fault::{OciErrors, is_absence, make_broken_unread};
+use crate::http::{BodyExtent, RegistryCall, RegistrySession, Reply};
+use crate::id::Digest;
+use crate::index::{self, Listing, OCI_INDEX};
+use crate::link::{self, is_same_origin};
+use crate::read::{format_fallback_tag, is_success};
 use reqwest::Method;
 use reqwest::header::{self, HeaderValue};
 use std::collections::HashSet;
@@ -30,7 +30,7 @@ enum Api {
 
 impl RegistrySession<'_> {
     /// What is likely to hold something: the API, else the fallback tag; both where the API lists nothing.
-    pub(super) async fn fetch_referrers(&self, digest: &Digest) -> Referrers {
+    pub(crate) async fn fetch_referrers(&self, digest: &Digest) -> Referrers {
         let mut found = Gathered::new(self.limits, Referrers::default());
         if self.host.has_no_referrers_api() {
             self.fetch_from_fallback(digest, &mut found).await;
@@ -49,7 +49,7 @@ impl RegistrySession<'_> {
     }
 
     /// `listed`, and what the place that was left out of it lists.
-    pub(super) async fn fetch_left_out_referrers(&self, digest: &Digest, mut listed: Referrers) -> Referrers {
+    pub(crate) async fn fetch_left_out_referrers(&self, digest: &Digest, mut listed: Referrers) -> Referrers {
         let left_out = listed.left_out.take();
         let mut found = Gathered::new(self.limits, listed);
         match left_out {
@@ -189,14 +189,14 @@ fn judge_absence(reply: &Reply) -> Option<Api> {
 
 /// What has been listed so far.
 #[derive(Debug)]
-pub(super) struct Gathered {
+pub(crate) struct Gathered {
     cap: usize,
     seen: HashSet<Digest>,
     list: Referrers,
 }
 
 impl Gathered {
-    pub(super) fn new(limits: &RegistryLimits, list: Referrers) -> Self {
+    pub(crate) fn new(limits: &RegistryLimits, list: Referrers) -> Self {
         let seen = list.entries.iter().map(|(_, descriptor)| descriptor.digest).collect();
         Self { cap: limits.candidates, seen, list }
     }
@@ -214,11 +214,11 @@ impl Gathered {
     }
 
     /// The first reason stays.
-    pub(super) fn note_unread(&mut self, why: Unread) {
+    pub(crate) fn note_unread(&mut self, why: Unread) {
         self.list.unread.get_or_insert(why);
     }
 
-    pub(super) fn add_warning(&mut self, why: String) {
+    pub(crate) fn add_warning(&mut self, why: String) {
         self.list.warnings.push(why);
     }
 
@@ -227,7 +227,7 @@ impl Gathered {
     }
 
     /// A fallback tag's manifest, wherever it was read.
-    pub(super) fn add_fallback(&mut self, line: &str, bytes: &[u8]) {
+    pub(crate) fn add_fallback(&mut self, line: &str, bytes: &[u8]) {
         match index::parse_index(bytes) {
             Listing::Index(entries) => self.add_entries(EvidencePlace::FallbackTag, line, None, entries),
             Listing::Other(what) => {
@@ -243,7 +243,7 @@ impl Gathered {
         }
     }
 
-    pub(super) fn add_entries(
+    pub(crate) fn add_entries(
         &mut self,
         place: EvidencePlace,
         line: &str,
@@ -264,7 +264,7 @@ impl Gathered {
     }
 
     /// In a stable order: registries list in none.
-    pub(super) fn finish_referrers(self, left_out: Option<EvidencePlace>) -> Referrers {
+    pub(crate) fn finish_referrers(self, left_out: Option<EvidencePlace>) -> Referrers {
         let mut list = self.list;
         list.entries.sort_by_key(|(place, descriptor)| (*place, descriptor.digest));
         list.left_out = left_out;

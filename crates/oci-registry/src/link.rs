@@ -63,7 +63,7 @@ fn push_char(pieces: &mut [String], c: char) {
 }
 
 /// Whether two URLs are the same scheme, host and port: the border that credentials and lists never cross.
-pub(super) fn is_same_origin(a: &Url, b: &Url) -> bool {
+pub(crate) fn is_same_origin(a: &Url, b: &Url) -> bool {
     a.scheme() == b.scheme()
         && a.host_str() == b.host_str()
         && a.port_or_known_default() == b.port_or_known_default()

@@ -2,8 +2,8 @@
 //!
 //! Its entries are hints: whoever wrote them, what they point at is read and judged.
 
-use crate::evidence::answer::Descriptor;
-use crate::model::id::Digest;
+use crate::answer::Descriptor;
+use crate::id::Digest;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -4,12 +4,12 @@
 //! the others wait. A credential goes to the registry that the settings name and to the token endpoint that it
 //! names itself (within the rules of `realm`), never to where a redirect leads.
 
-use crate::evidence::registry::challenge::{self, Challenge};
-use crate::evidence::registry::credentials::{Credential, RegistryCredentials};
-use crate::evidence::registry::fault::{self, RequestFault};
-use crate::evidence::registry::http::{RegistrySession, Reply};
-use crate::evidence::registry::secret::RegistrySecret;
-use crate::model::reason::Verified;
+use crate::answer::UnreadReason;
+use crate::challenge::{self, Challenge};
+use crate::credentials::{Credential, RegistryCredentials};
+use crate::fault::{self, RequestFault};
+use crate::http::{RegistrySession, Reply};
+use crate::secret::RegistrySecret;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{self, HeaderValue};
@@ -21,14 +21,14 @@ use tokio::sync::Mutex as AsyncMutex;
 /// What a request does to a repository; tokens for reading and for writing are kept apart, so that being
 /// denied the one spoils nothing of the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Action {
+pub(crate) enum Action {
     Pull,
     Push,
 }
 
 impl Action {
     /// As scopes name it (distribution's token specification).
-    pub(super) fn scope(self) -> &'static str {
+    pub(crate) fn scope(self) -> &'static str {
         match self {
             Self::Pull => "pull",
             Self::Push => "pull,push",
@@ -63,20 +63,20 @@ enum TokenState {
     },
     /// Nobody asks again before this.
     Refused {
-        why: crate::model::evidence::Unread,
+        why: crate::answer::Unread,
         until: Instant,
     },
 }
 
 /// What one registry has asked of us, and what we hold for it.
 #[derive(Debug)]
-pub(super) struct Auth {
+pub(crate) struct Auth {
     /// Whose credentials are used: the registry's name, or the mirror's.
     owner: String,
     credentials: Arc<RegistryCredentials>,
     scheme: Mutex<Scheme>,
     /// Held by the first request to a registry, so that one challenge is enough.
-    pub(super) first: AsyncMutex<()>,
+    pub(crate) first: AsyncMutex<()>,
     tokens: Mutex<HashMap<(String, Action), TokenSlot>>,
     /// The scope of each repository's last challenge.
     scopes: Mutex<HashMap<(String, Action), String>>,
@@ -84,14 +84,14 @@ pub(super) struct Auth {
 
 /// The header to send.
 #[derive(Debug, Clone)]
-pub(super) struct RegistryAuthorization {
+pub(crate) struct RegistryAuthorization {
     pub header: HeaderValue,
     /// It was made for this very request: when it is refused, another one would be too.
     pub fresh: bool,
 }
 
 impl Auth {
-    pub(super) fn new(owner: String, credentials: Arc<RegistryCredentials>) -> Self {
+    pub(crate) fn new(owner: String, credentials: Arc<RegistryCredentials>) -> Self {
         Self {
             owner,
             credentials,
@@ -103,7 +103,7 @@ impl Auth {
     }
 
     /// Whether no answer has been seen yet.
-    pub(super) fn is_unknown(&self) -> bool {
+    pub(crate) fn is_unknown(&self) -> bool {
         self.scheme() == Scheme::Unknown
     }
 
@@ -116,7 +116,7 @@ impl Auth {
     }
 
     /// The first request was no challenge; whoever meets one later learns from it.
-    pub(super) fn learn_nothing(&self) {
+    pub(crate) fn learn_nothing(&self) {
         let mut scheme = self.scheme.lock().unwrap_or_else(PoisonError::into_inner);
         if *scheme == Scheme::Unknown {
             *scheme = Scheme::Open;
@@ -124,7 +124,7 @@ impl Auth {
     }
 
     /// Learns from an answer of the registry itself; `true`: it was a challenge that can be answered.
-    pub(super) fn accept_challenge(&self, reply: &Reply, path: &str, action: Action) -> bool {
+    pub(crate) fn accept_challenge(&self, reply: &Reply, path: &str, action: Action) -> bool {
         let headers = reply.headers.get_all(header::WWW_AUTHENTICATE);
         let challenge = match reply.status {
             401 => challenge::choose_challenge(headers.iter().filter_map(|v| v.to_str().ok())),
@@ -169,7 +169,7 @@ impl Auth {
 
 impl RegistrySession<'_> {
     /// What to send with a request, by what is known of the registry. `refused`: a header that did not do.
-    pub(super) async fn resolve_authorization(
+    pub(crate) async fn resolve_authorization(
         &self,
         line: &str,
         action: Action,
@@ -181,7 +181,7 @@ impl RegistrySession<'_> {
             Scheme::Basic => {
                 let denied = |why: String| {
                     RequestFault::from_unread(fault::make_unread(
-                        Verified::RegistryUnauthorized,
+                        UnreadReason::Unauthorized,
                         line,
                         Some(401),
                         why,
@@ -228,13 +228,7 @@ impl RegistrySession<'_> {
         let auth = &self.host.auth;
         auth.credentials.look_up_credential(&auth.owner, self.repository.path()).await.map_err(|why| {
             let why = format!("configuration: {why}");
-            RequestFault::from_unread(fault::make_unread(
-                Verified::RegistryUnauthorized,
-                line,
-                None,
-                why,
-                false,
-            ))
+            RequestFault::from_unread(fault::make_unread(UnreadReason::Unauthorized, line, None, why, false))
         })
     }
 
@@ -283,7 +277,7 @@ impl RegistrySession<'_> {
 
 /// What a token is asked with.
 #[derive(Debug)]
-pub(super) struct WantedToken {
+pub(crate) struct WantedToken {
     pub realm: String,
     pub service: Option<String>,
     pub scopes: Vec<String>,
@@ -294,14 +288,14 @@ fn make_bearer_header(token: &RegistrySecret, line: &str) -> Result<HeaderValue,
 }
 
 /// A header that the HTTP stack does not print either.
-pub(super) fn make_sensitive_header(text: &str, line: &str) -> Result<HeaderValue, RequestFault> {
+pub(crate) fn make_sensitive_header(text: &str, line: &str) -> Result<HeaderValue, RequestFault> {
     let mut value = HeaderValue::from_str(text).map_err(|_| {
         let why = "configuration: a credential has characters that a header cannot carry";
-        RequestFault::from_unread(fault::make_unread(Verified::RegistryUnauthorized, line, None, why, false))
+        RequestFault::from_unread(fault::make_unread(UnreadReason::Unauthorized, line, None, why, false))
     })?;
     value.set_sensitive(true);
     Ok(value)
 }
 
 /// How long a token lives when its answer does not say (distribution's token specification), and at least.
-pub(super) const TOKEN_LIFETIME: Duration = Duration::from_secs(60);
+pub(crate) const TOKEN_LIFETIME: Duration = Duration::from_secs(60);

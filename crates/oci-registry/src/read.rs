@@ -1,18 +1,18 @@
 //! Manifests and blobs over HTTP: what an answer means, and that bytes are what their digest says.
 
-use crate::evidence::answer::{Answer, Descriptor, Manifest, Reference};
-use crate::evidence::registry::fault::{self, is_absence, make_broken_unread, make_integrity_unread};
-use crate::evidence::registry::http::{BodyExtent, RegistryCall, RegistrySession, Reply};
-use crate::evidence::registry::index::{DOCKER_LIST, DOCKER_MANIFEST, OCI_INDEX, OCI_MANIFEST};
-use crate::model::evidence::Unread;
-use crate::model::id::Digest;
+use crate::answer::Unread;
+use crate::answer::{Answer, Descriptor, Manifest, Reference};
+use crate::fault::{self, is_absence, make_broken_unread, make_integrity_unread};
+use crate::http::{BodyExtent, RegistryCall, RegistrySession, Reply};
+use crate::id::Digest;
+use crate::index::{DOCKER_LIST, DOCKER_MANIFEST, OCI_INDEX, OCI_MANIFEST};
 use bytes::Bytes;
 use reqwest::Method;
 use reqwest::header::{self, HeaderValue};
 use serde::Deserialize;
 
 /// All that we read: docker-registry 2.8 answers 404, or converts, when the stored type is not among them.
-pub(super) fn make_accept_header() -> HeaderValue {
+pub(crate) fn make_accept_header() -> HeaderValue {
     static ALL: std::sync::LazyLock<String> =
         std::sync::LazyLock::new(|| [OCI_MANIFEST, OCI_INDEX, DOCKER_MANIFEST, DOCKER_LIST].join(", "));
     HeaderValue::from_str(&ALL).unwrap_or(HeaderValue::from_static("*/*"))
@@ -22,7 +22,7 @@ pub(super) fn make_accept_header() -> HeaderValue {
 const HASH_TRIES: u32 = 2;
 
 impl RegistrySession<'_> {
-    pub(super) async fn fetch_manifest(&self, reference: &Reference) -> Answer<Manifest> {
+    pub(crate) async fn fetch_manifest(&self, reference: &Reference) -> Answer<Manifest> {
         match self.fetch_manifest_with_etag(reference).await {
             Answer::Found((manifest, _)) => Answer::Found(manifest),
             Answer::Absent => Answer::Absent,
@@ -31,7 +31,7 @@ impl RegistrySession<'_> {
     }
 
     /// A manifest, and the ETag by which it can be replaced where the registry knows how.
-    pub(super) async fn fetch_manifest_with_etag(
+    pub(crate) async fn fetch_manifest_with_etag(
         &self,
         reference: &Reference,
     ) -> Answer<(Manifest, Option<HeaderValue>)> {
@@ -80,7 +80,7 @@ impl RegistrySession<'_> {
         .await
     }
 
-    pub(super) async fn holds_manifest(&self, digest: &Digest) -> Answer<()> {
+    pub(crate) async fn holds_manifest(&self, digest: &Digest) -> Answer<()> {
         match self.send_head(&format!("/manifests/{digest}")).await {
             Ok(true) => Answer::Found(()),
             Ok(false) => match self.fetch_manifest(&Reference::Digest(*digest)).await {
@@ -92,7 +92,7 @@ impl RegistrySession<'_> {
         }
     }
 
-    pub(super) async fn holds_blob(&self, digest: &Digest) -> Answer<()> {
+    pub(crate) async fn holds_blob(&self, digest: &Digest) -> Answer<()> {
         let path = format!("/blobs/{digest}");
         match self.send_head(&path).await {
             Ok(true) => return Answer::Found(()),
@@ -119,7 +119,7 @@ impl RegistrySession<'_> {
         Ok(is_success(&reply) && reply.media_type() != "text/html")
     }
 
-    pub(super) async fn fetch_blob(&self, blob: &Descriptor) -> Answer<Bytes> {
+    pub(crate) async fn fetch_blob(&self, blob: &Descriptor) -> Answer<Bytes> {
         let call =
             RegistryCall::new(Method::GET, self.build_url(&format!("/blobs/{}", blob.digest)), blob.size);
         self.fetch_hashed(&call, |reply| {
@@ -153,7 +153,7 @@ impl RegistrySession<'_> {
 }
 
 /// The bytes of a blob against its descriptor: size first, then hash.
-pub(super) fn check_blob(
+pub(crate) fn check_blob(
     line: &str,
     status: Option<u16>,
     blob: &Descriptor,
@@ -169,12 +169,12 @@ pub(super) fn check_blob(
 }
 
 /// Only 200: no other success brings a manifest or blob (206 is a part, 204 nothing).
-pub(super) fn is_success(reply: &Reply) -> bool {
+pub(crate) fn is_success(reply: &Reply) -> bool {
     reply.status == 200
 }
 
 /// `None`: no JSON object. `Some(None)`: one without a `mediaType`.
-pub(super) fn parse_media_type(manifest: &[u8]) -> Option<Option<String>> {
+pub(crate) fn parse_media_type(manifest: &[u8]) -> Option<Option<String>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Typed {
@@ -189,7 +189,7 @@ pub(super) fn parse_media_type(manifest: &[u8]) -> Option<Option<String>> {
 }
 
 /// distribution-spec: `[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}`.
-pub(super) fn is_tag(text: &str) -> bool {
+pub(crate) fn is_tag(text: &str) -> bool {
     let word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     let bytes = text.as_bytes();
     (1..=128).contains(&bytes.len())
@@ -199,12 +199,12 @@ pub(super) fn is_tag(text: &str) -> bool {
 
 /// The tag under which clients keep the referrers of `digest` where there is no API
 /// (distribution-spec, "Referrers Tag Schema").
-pub(super) fn format_fallback_tag(digest: &Digest) -> String {
+pub(crate) fn format_fallback_tag(digest: &Digest) -> String {
     format!("sha256-{}", digest.format_hex())
 }
 
 /// Refuses a blob that is announced larger than `cap`, before anything is read.
-pub(super) fn check_size(line: &str, blob: &Descriptor, cap: u64) -> Option<Unread> {
+pub(crate) fn check_size(line: &str, blob: &Descriptor, cap: u64) -> Option<Unread> {
     (blob.size > cap).then(|| {
         let why = format!("the descriptor announces {} bytes, more than the {cap} that are read", blob.size);
         fault::make_broken_unread(line, None, why)

@@ -1,14 +1,14 @@
 //! Asking a token endpoint (distribution's token specification; OAuth 2 for identity tokens).
 
-use crate::evidence::registry::auth::{TOKEN_LIFETIME, WantedToken, make_sensitive_header};
-use crate::evidence::registry::credentials::Credential;
-use crate::evidence::registry::fault::{self, RequestFault, make_broken_unread};
-use crate::evidence::registry::http::{RegistrySession, can_follow, find_redirect_target};
-use crate::evidence::registry::link::is_same_origin;
-use crate::evidence::registry::realm;
-use crate::evidence::registry::retry;
-use crate::evidence::registry::secret::RegistrySecret;
-use crate::model::reason::Verified;
+use crate::answer::UnreadReason;
+use crate::auth::{TOKEN_LIFETIME, WantedToken, make_sensitive_header};
+use crate::credentials::Credential;
+use crate::fault::{self, RequestFault, make_broken_unread};
+use crate::http::{RegistrySession, can_follow, find_redirect_target};
+use crate::link::is_same_origin;
+use crate::realm;
+use crate::retry;
+use crate::secret::RegistrySecret;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::Method;
@@ -17,9 +17,6 @@ use serde::Deserialize;
 use std::time::Duration;
 use url::Url;
 use url::form_urlencoded::Serializer;
-
-/// How we call ourselves to a token endpoint.
-const CLIENT_ID: &str = "expedite";
 
 /// What a token endpoint answers.
 #[derive(Deserialize)]
@@ -42,7 +39,7 @@ struct TokenRequest {
 
 impl RegistrySession<'_> {
     /// A token and how long it lives.
-    pub(super) async fn fetch_token(
+    pub(crate) async fn fetch_token(
         &self,
         wanted: &WantedToken,
         credential: &Credential,
@@ -51,7 +48,7 @@ impl RegistrySession<'_> {
             let line = fault::format_request_line("GET", &self.host.base);
             RequestFault::from_unread(make_broken_unread(&line, Some(401), "the token realm is no URL"))
         })?;
-        let question = build_token_request(&place, wanted, credential)?;
+        let question = build_token_request(&place, wanted, credential, self.clients.name())?;
         let line = fault::format_request_line(question.method.as_str(), &place);
         let (status, headers, body) = self.send_token_request(&question, &place, &line).await?;
         let scopes = wanted.scopes.join(" ");
@@ -60,7 +57,7 @@ impl RegistrySession<'_> {
                 fault::make_refused_unread(&line, status, &body, &format!("a token for {scopes}"));
             if matches!((status, credential), (400, Credential::Identity(_))) {
                 // OAuth 2 says invalid_grant so.
-                unread.reason = Verified::RegistryUnauthorized;
+                unread.reason = UnreadReason::Unauthorized;
             }
             let transient = fault::is_transient(status);
             let retry_after = transient.then(|| retry::parse_retry_after(&headers)).flatten();
@@ -84,8 +81,7 @@ impl RegistrySession<'_> {
             }
             None => {
                 let why = format!("the token endpoint grants no token for {scopes}");
-                let unread =
-                    fault::make_unread(Verified::RegistryUnauthorized, &line, Some(status), why, false);
+                let unread = fault::make_unread(UnreadReason::Unauthorized, &line, Some(status), why, false);
                 Err(RequestFault::from_unread(unread))
             }
         }
@@ -105,7 +101,7 @@ impl RegistrySession<'_> {
                 .map_err(|why| RequestFault::from_unread(make_broken_unread(line, Some(401), why)))?;
             let client = self.clients.get(self.host.ca_file.as_deref(), reach).map_err(|why| {
                 RequestFault::from_unread(fault::make_unread(
-                    Verified::RegistryUnreachable,
+                    UnreadReason::Unreachable,
                     line,
                     None,
                     why,
@@ -156,12 +152,13 @@ fn build_token_request(
     place: &Url,
     wanted: &WantedToken,
     credential: &Credential,
+    client: &str,
 ) -> Result<TokenRequest, RequestFault> {
     match credential {
         Credential::Identity(token) => {
             let mut form = Serializer::new(String::new());
             form.append_pair("grant_type", "refresh_token");
-            form.append_pair("client_id", CLIENT_ID);
+            form.append_pair("client_id", client);
             if let Some(service) = &wanted.service {
                 form.append_pair("service", service);
             }

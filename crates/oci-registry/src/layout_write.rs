@@ -3,14 +3,14 @@
 //! Blobs appear complete under their name. `index.json` is replaced in one step while `oci-layout` is locked,
 //! so that of two writers neither is lost; tools that do not lock are noticed by reading back.
 
-use crate::evidence::answer::{Answer, Reference};
-use crate::evidence::registry::attach::{AttachError, AttachOutcome, AttachedRecord};
-use crate::evidence::registry::fault::{make_broken_unread, make_unread};
-use crate::evidence::registry::index_entry::{Entered, NotEntered, build_descriptor, enter_descriptor};
-use crate::evidence::registry::layout::{Layouts, format_line};
-use crate::model::evidence::Unread;
-use crate::model::id::{Digest, OciRepository};
-use crate::model::reason::Verified;
+use crate::answer::Unread;
+use crate::answer::UnreadReason;
+use crate::answer::{Answer, Reference};
+use crate::attach::{AttachError, AttachOutcome, AttachedRecord};
+use crate::fault::{make_broken_unread, make_unread};
+use crate::id::{Digest, OciRepository};
+use crate::index_entry::{Entered, NotEntered, build_descriptor, enter_descriptor};
+use crate::layout::{Layouts, format_line};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Layouts {
     /// Attaches.
-    pub(super) fn attach_record(
+    pub(crate) fn attach_record(
         &self,
         repository: &OciRepository,
         record: &AttachedRecord<'_>,
@@ -35,7 +35,7 @@ impl Layouts {
         let folder = self.resolve_folder(repository);
         let failed = |path: &str, e: &io::Error| {
             let why = format!("cannot be written: {}", e.kind());
-            make_unread(Verified::RegistryUnreachable, &format_line(repository, path), None, why, false)
+            make_unread(UnreadReason::Unreachable, &format_line(repository, path), None, why, false)
         };
         let _lock = lock_file(&folder.join("oci-layout"))
             .map_err(|e| AttachError::Failed(failed("oci-layout", &e)))?;

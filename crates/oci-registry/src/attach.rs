@@ -1,13 +1,13 @@
 //! Attaching a record to an artifact, once however often and however many at once.
 
-use crate::evidence::answer::{Answer, Reference};
-use crate::evidence::registry::fault::make_broken_unread;
-use crate::evidence::registry::http::{BodyExtent, RegistryCall, RegistrySession, Reply};
-use crate::evidence::registry::index::{OCI_INDEX, OCI_MANIFEST};
-use crate::evidence::registry::index_entry::{Entered, NotEntered, build_descriptor, enter_descriptor};
-use crate::evidence::registry::read::{format_fallback_tag, parse_media_type};
-use crate::model::evidence::Unread;
-use crate::model::id::Digest;
+use crate::answer::Unread;
+use crate::answer::{Answer, Reference};
+use crate::fault::make_broken_unread;
+use crate::http::{BodyExtent, RegistryCall, RegistrySession, Reply};
+use crate::id::Digest;
+use crate::index::{OCI_INDEX, OCI_MANIFEST};
+use crate::index_entry::{Entered, NotEntered, build_descriptor, enter_descriptor};
+use crate::read::{format_fallback_tag, parse_media_type};
 use bytes::Bytes;
 use rand::RngExt;
 use reqwest::Method;
@@ -62,7 +62,7 @@ pub enum AttachError {
 
 /// What is attached.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct AttachedRecord<'a> {
+pub(crate) struct AttachedRecord<'a> {
     pub subject: &'a Digest,
     pub manifest: &'a [u8],
     pub digest: &'a Digest,
@@ -72,7 +72,7 @@ pub(super) struct AttachedRecord<'a> {
 impl AttachedRecord<'_> {
     /// # Errors
     /// The parts do not belong together.
-    pub(super) fn check_record(&self) -> Result<(), AttachError> {
+    pub(crate) fn check_record(&self) -> Result<(), AttachError> {
         let body: Value = serde_json::from_slice(self.manifest).unwrap_or_default();
         let subject = body["subject"]["digest"].as_str();
         if Digest::hash_bytes(self.manifest) != *self.digest {
@@ -102,7 +102,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 impl RegistrySession<'_> {
     /// Attaches; the second value is a warning about the registry.
-    pub(super) async fn attach_record(
+    pub(crate) async fn attach_record(
         &self,
         record: &AttachedRecord<'_>,
     ) -> Result<(AttachOutcome, Option<String>), AttachError> {
