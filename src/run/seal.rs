@@ -3,7 +3,8 @@
 //! A seal that is attached and whose run is then killed is found by the next run and not made again; its bundle
 //! goes into `records/` then.
 
-use super::{Decided, Setup, drop_clashes};
+use super::decider::drop_clashes;
+use super::{Decided, Setup};
 use crate::attest::attach::attach_record;
 use crate::attest::key::RecordSigner;
 use crate::attest::record::{ApprovalsPredicate, Record, SealedPreparation, Submission};
