@@ -4,6 +4,9 @@ use super::Decided;
 use crate::model::plan::{ApplicationAction, Decision, PlanRow, ServingPlan};
 use git_commits::Identity;
 
+/// The trailer that names an Order that a commit is about.
+pub const ORDER_TRAILER: &str = "Order";
+
 /// The message for what `decided` changes, in a commit by `identity`: whoever else asked is its co-author.
 #[must_use]
 pub fn format_message(decided: &Decided, identity: &Identity) -> String {
@@ -19,7 +22,7 @@ pub fn format_message(decided: &Decided, identity: &Identity) -> String {
     for row in &rows {
         lines.extend(format_line(row));
         if let (Decision::Promote(promotion), Some(candidate)) = (&row.decision, &row.candidate) {
-            trailers.push((git_commits::propose::ABOUT.into(), row.order.to_string()));
+            trailers.push((ORDER_TRAILER.into(), row.order.to_string()));
             trailers.push(("Preparation".into(), format!("{}/{}", row.order.namespace, candidate.name)));
             trailers.push(("Digest".into(), candidate.artifact.digest.to_string()));
             if let ServingPlan::Write(state) = &row.serving

@@ -53,7 +53,7 @@ pub use identity::{Identity, Person};
 pub use local::{Below, Local, Points};
 pub use message::build_message;
 pub use open::{Repository, RepositoryOptions, RepositoryTarget, is_branch_name};
-pub use propose::propose_changes;
+pub use propose::{ProposalBranch, propose_changes};
 pub use sign::CommitSigner;
 pub use snapshot::{ATTACHED, Snapshot};
 pub use transport::{SecretText, Timeouts};

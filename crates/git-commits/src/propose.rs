@@ -21,9 +21,15 @@ use std::path::Path;
 /// The trailer by which a proposal of ours is known again; its value is the branch.
 pub const TRAILER: &str = "Proposal";
 
-/// The trailer that names what a commit is about; a proposal about something else than the new one is not
-/// replaced by it.
-pub const ABOUT: &str = "Order";
+/// A branch of our own, for one proposal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProposalBranch<'a> {
+    /// Without `refs/heads/`.
+    pub name: &'a str,
+    /// Key of the trailer that names what a commit is about: a proposal about something else than the new
+    /// one is not replaced by it.
+    pub about: &'a str,
+}
 
 /// Changes as of an instant (seconds since 1970).
 pub type Changes<'a, E> = dyn Fn(i64) -> Result<BTreeMap<String, FileChange>, E> + 'a;
@@ -40,10 +46,11 @@ pub type Changes<'a, E> = dyn Fn(i64) -> Result<BTreeMap<String, FileChange>, E>
 pub fn propose_changes<E: From<GitError>>(
     repository: &Repository,
     base: &Snapshot,
-    branch: &str,
+    branch: ProposalBranch<'_>,
     changes: &Changes<'_, E>,
     proposal: Proposal<'_>,
 ) -> Result<WriteOutcome, E> {
+    let ProposalBranch { name: branch, about } = branch;
     let branch = branch.trim();
     let reference = format!("refs/heads/{branch}");
     let wrong = |why: &str| GitError::new_input("branch-name", why).with_object(format!("branch {branch}"));
@@ -61,7 +68,7 @@ pub fn propose_changes<E: From<GitError>>(
     let proposed = {
         let git = store.lock_git();
         checkout::refuse_checked_out(&git, &reference, true)?;
-        there.map(|tip| Proposed::read_proposed(&git, tip, branch)).transpose()?
+        there.map(|tip| Proposed::read_proposed(&git, tip, branch, about)).transpose()?
     };
     let tree = |at: i64| -> Result<Oid, E> {
         let changes = changes(at)?;
@@ -88,7 +95,7 @@ pub fn propose_changes<E: From<GitError>>(
                 .into())
         };
         let others =
-            proposed.about.difference(&parse_subjects(proposal.message)?).cloned().collect::<Vec<_>>();
+            proposed.about.difference(&parse_subjects(proposal.message, about)?).cloned().collect::<Vec<_>>();
         if !proposed.ours && !store.is_merged(tip, &base.branch)? {
             return taken(
                 format!("branch {branch} holds the commit {tip}, which is not ours and not merged"),
@@ -128,7 +135,7 @@ struct Proposed {
 }
 
 impl Proposed {
-    fn read_proposed(git: &git2::Repository, tip: Oid, branch: &str) -> Result<Self, GitError> {
+    fn read_proposed(git: &git2::Repository, tip: Oid, branch: &str, about: &str) -> Result<Self, GitError> {
         let commit = git
             .find_commit(tip)
             .map_err(|e| make_error("repository-unreadable", "cannot read the proposal", &e))?;
@@ -140,7 +147,7 @@ impl Proposed {
         let header = String::from_utf8_lossy(commit.raw_header_bytes()).into_owned();
         let parents = header.lines().filter_map(|l| Oid::from_str(l.strip_prefix("parent ")?).ok()).collect();
         let at = commit.author().when().seconds();
-        Ok(Self { ours, parents, tree: commit.tree_id(), at, about: parse_subjects(&message)? })
+        Ok(Self { ours, parents, tree: commit.tree_id(), at, about: parse_subjects(&message, about)? })
     }
 
     /// Whether `base` holds its change already, as after a squash: merging it there would change nothing.
@@ -188,10 +195,10 @@ fn merge_trees(
 }
 
 /// What a message says that its commit is about.
-fn parse_subjects(message: &str) -> Result<BTreeSet<String>, GitError> {
+fn parse_subjects(message: &str, about: &str) -> Result<BTreeSet<String>, GitError> {
     let trailers = git2::message_trailers_strs(message)
         .map_err(|e| make_error("repository-unreadable", "cannot read the proposal", &e))?;
-    Ok(trailers.iter().filter(|(key, _)| *key == ABOUT).map(|(_, value)| value.to_owned()).collect())
+    Ok(trailers.iter().filter(|(key, _)| *key == about).map(|(_, value)| value.to_owned()).collect())
 }
 
 /// The message, ending where a trailer may follow.

@@ -11,8 +11,9 @@ use crate::model::world::GitOps;
 use crate::policy::decide::intent::{Intent, Wish, describe_intent, judge_wish};
 use crate::policy::resolve::{self, Case};
 use crate::render::serving;
+use crate::run::message::ORDER_TRAILER;
 use crate::run::{Read, Setup, Source, pause_before_retry, problems, read_inputs};
-use git_commits::{Identity, Person, Proposal, WriteOutcome};
+use git_commits::{Identity, Person, Proposal, ProposalBranch, WriteOutcome};
 use std::collections::BTreeMap;
 
 /// What became of a wish, for each Order.
@@ -77,6 +78,7 @@ pub fn commit_intent(
         let outcome = match asking.propose {
             None => git_commits::write_changes(setup.repository, &snapshot, &changes(setup.now)?, proposal)?,
             Some(branch) => {
+                let branch = ProposalBranch { name: branch, about: ORDER_TRAILER };
                 let as_of = |seconds| changes(Time::from_unix(seconds));
                 git_commits::propose_changes::<Failure>(
                     setup.repository,
@@ -109,7 +111,7 @@ fn format_message(judged: &[(&Case, &Wish, Intent)], asking: &Asking<'_>) -> Str
     let mut lines = Vec::new();
     for (case, wish, intent) in &changed {
         lines.extend(format_lines(case, wish, intent));
-        trailers.push((git_commits::propose::ABOUT.to_owned(), case.order.to_string()));
+        trailers.push((ORDER_TRAILER.to_owned(), case.order.to_string()));
         if let Intent::Ask(name) = intent {
             trailers.push(("Preparation".to_owned(), format!("{}/{name}", case.order.namespace)));
             let digest = case.preparations.get(name).map(|p| p.object.spec.artifact.digest);

@@ -4,7 +4,7 @@ use super::{changes, fsck, git, identity, proposal};
 use crate::support::gitserver::{self, Http};
 use git_commits::GitError;
 use git_commits::WriteOutcome;
-use git_commits::{Repository, RepositoryOptions, RepositoryTarget};
+use git_commits::{ProposalBranch, Repository, RepositoryOptions, RepositoryTarget};
 use std::path::Path;
 
 const BRANCH: &str = "promote/shop";
@@ -17,7 +17,7 @@ fn propose(target: &RepositoryTarget, content: &str) -> Result<WriteOutcome, Git
     git_commits::propose_changes(
         &repository,
         &base,
-        BRANCH,
+        ProposalBranch { name: BRANCH, about: "Order" },
         &|_| Ok(changed.clone()),
         proposal(&text, &identity()),
     )
@@ -105,7 +105,7 @@ fn b18(bare: &Path, target: &RepositoryTarget) {
     let same = git_commits::propose_changes::<GitError>(
         &repository,
         &base,
-        "main",
+        ProposalBranch { name: "main", about: "Order" },
         &changed,
         proposal("x", &identity()),
     );
