@@ -5,7 +5,7 @@
 
 pub mod attach;
 pub mod key;
-pub mod record;
+pub use crate::ledger::record;
 pub mod sign;
 
 /// The published JSON Schemas of the predicates: file name, predicate type, text.

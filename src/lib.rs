@@ -23,6 +23,7 @@
 //! | [`policy::resolve`] | `World`, `GitOps` → one `Case` per Order | – | time's passing, network |
 //! | [`policy::gates`] | `Case` → asks; `Case`, `Facts`, now → verdicts | – | how facts were fetched |
 //! | [`evidence`] | asks → `Facts` | registries, layouts, a blob cache (read) | Orders' policies |
+//! | [`ledger`] | an Order's signed statements → what happened | – | git, registries, policy |
 //! | [`policy::decide`] | cases, verdicts, now → `Plan` | – | YAML, git, OCI |
 //! | [`render`] | `Plan` → files | – | who asked |
 //! | [`attest`] | `Plan`, key → records, attached | registries (write) | why it was decided |
@@ -109,6 +110,7 @@ pub mod files;
 pub mod settings;
 pub mod load;
 pub mod evidence;
+pub mod ledger;
 pub mod policy;
 pub mod render;
 pub mod attest;

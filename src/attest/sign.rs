@@ -4,6 +4,7 @@ use crate::attest::key::RecordSigner;
 use crate::attest::record::Record;
 use crate::error::{Failure, FailureKind};
 use crate::evidence::envelope::{BUNDLE, IN_TOTO, encode_pae};
+use crate::ledger::Statement;
 use crate::model::id::{Artifact, Digest};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -61,8 +62,26 @@ pub fn sign_record(
     artifact: &Artifact,
     signer: &RecordSigner,
 ) -> Result<SignedRecord, Failure> {
-    let internal = |e: serde_json::Error| Failure::new(FailureKind::Internal, "record-json", e.to_string());
-    let payload = record.build_statement(artifact).map_err(internal)?;
+    sign_payload(record.build_statement(artifact).map_err(|e| make_internal_failure(&e))?, signer)
+}
+
+/// Signs a statement of the ledger; its hash, which is that of the payload, and the bundle.
+///
+/// # Errors
+/// As [`sign_record`].
+pub fn sign_statement(
+    statement: &Statement,
+    signer: &RecordSigner,
+) -> Result<(Digest, SignedRecord), Failure> {
+    let payload = statement.to_payload().map_err(|e| make_internal_failure(&e))?;
+    Ok((Digest::hash_bytes(&payload), sign_payload(payload, signer)?))
+}
+
+fn make_internal_failure(error: &serde_json::Error) -> Failure {
+    Failure::new(FailureKind::Internal, "record-json", error.to_string())
+}
+
+fn sign_payload(payload: Vec<u8>, signer: &RecordSigner) -> Result<SignedRecord, Failure> {
     let signature = signer.sign(&encode_pae(IN_TOTO, &payload))?;
     let bundle = WrittenBundle {
         media_type: BUNDLE,
@@ -75,6 +94,6 @@ pub fn sign_record(
             signatures: [WrittenSignature { sig: STANDARD.encode(signature) }],
         },
     };
-    let bundle = serde_json::to_vec(&bundle).map_err(internal)?;
+    let bundle = serde_json::to_vec(&bundle).map_err(|e| make_internal_failure(&e))?;
     Ok(SignedRecord { digest: Digest::hash_bytes(&bundle), bundle })
 }
