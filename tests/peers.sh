@@ -42,6 +42,7 @@ wanted=(
     redis-server:redis-server
     jq:jq
     git:git
+    faketime:faketime
 )
 absent=()
 export PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin

@@ -33,6 +33,7 @@ mod fuzz_corpus;
 mod gates;
 mod gates_reference;
 mod git;
+mod hours;
 mod intent;
 mod load;
 mod names;

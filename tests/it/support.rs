@@ -6,6 +6,7 @@ pub mod apiserver;
 pub mod argo;
 pub mod argocd;
 pub mod authority;
+pub mod clock;
 pub mod crd;
 pub mod executable;
 pub mod fleet;

@@ -1,7 +1,9 @@
 //! In a container as its users harden it: nothing is writable but a small folder for temporary files, there is
 //! no HOME, and no other host answers than the registry and the git server.
 
+use super::AT;
 use super::evidence::over_http;
+use crate::support::clock;
 use crate::support::gitserver::{self, GitServer, Http};
 use crate::support::harness::{Place, Said};
 use crate::support::peers::{left_out, peer};
@@ -19,20 +21,27 @@ done
 mount -t tmpfs -o "$MEMORY" tmpfs "$PLACE/tmp"
 cd "$PLACE"
 if touch "$PLACE/written" 2>/dev/null; then echo "it is not read-only" >&2; exit 99; fi
-exec env -u HOME -u MEMORY -u PLACE "$@"
+# The clock is for the command alone.
+exec env -u HOME -u MEMORY -u PLACE -u CLOCK $CLOCK "$@"
 "#;
 
-/// The binary on the shop, contained, with that memory for temporary files.
+/// The binary on the shop at [`AT`], contained, with that memory for temporary files.
+///
+/// What is written over the network is of the clock's time and not of `--at`, and a window of the shop opens at
+/// certain hours, so the clock is handed in.
 fn contained(place: &Place, memory: &str) -> Command {
+    let clock = clock::variables(AT).unwrap();
+    let clock: Vec<String> = clock.iter().map(|(name, value)| format!("{name}={value}")).collect();
     let mut command = place.command("unshare");
     command.args(["--mount", "sh", "-c", CONTAIN, "sh", env!("CARGO_BIN_EXE_expedite")]);
     command.args(["run", "--config", "expedite.yaml"]);
     let closed = "http://127.0.0.1:9";
-    command.env("PLACE", place.root()).env("MEMORY", memory).env("TMPDIR", place.path("tmp")).envs([
-        ("HTTP_PROXY", closed),
-        ("HTTPS_PROXY", closed),
-        ("NO_PROXY", "127.0.0.1"),
-    ]);
+    command
+        .env("PLACE", place.root())
+        .env("MEMORY", memory)
+        .env("CLOCK", clock.join(" "))
+        .env("TMPDIR", place.path("tmp"))
+        .envs([("HTTP_PROXY", closed), ("HTTPS_PROXY", closed), ("NO_PROXY", "127.0.0.1")]);
     command
 }
 
@@ -40,6 +49,7 @@ fn contained(place: &Place, memory: &str) -> Command {
 /// been said.
 fn served() -> Option<(Place, servers::Server, GitServer)> {
     peer("unshare")?;
+    clock::variables(AT)?;
     let can =
         Command::new("unshare").args(["--mount", "mount", "--bind", "/", "/"]).stderr(Stdio::null()).status();
     if !can.is_ok_and(|status| status.success()) {

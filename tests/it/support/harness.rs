@@ -1,7 +1,7 @@
 //! One hermetic way to run the real binary: its own folder and HOME, a cleared environment, UTC, no git
 //! configuration but its own; stdout, stderr and status together in one text with placeholders.
 
-use super::fsck;
+use super::{clock, fsck};
 use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::fs;
@@ -126,7 +126,9 @@ impl Place {
     /// The real binary with `arguments`.
     pub fn binary(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(env!("CARGO_BIN_EXE_expedite"));
-        command.args(arguments);
+        command
+            .args(arguments)
+            .envs(clock::every_run().and_then(|at| clock::variables(&at)).unwrap_or_default());
         command
     }
 
