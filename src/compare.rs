@@ -45,7 +45,6 @@ pub struct Comparison {
 /// A resource whose only change is known noise.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Noise {
-    /// Which.
     pub id: ResourceId,
     /// Labels and annotations.
     pub keys: Vec<String>,
@@ -77,9 +76,7 @@ pub struct ResourceChange {
 /// What happens to a resource.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResourceFate {
-    /// It comes.
     Added,
-    /// It goes.
     Removed,
     /// It stays and changes.
     Changed,
@@ -90,22 +87,17 @@ pub enum ResourceFate {
 /// How many resources of each sort.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResourceCounts {
-    /// New.
     pub added: usize,
-    /// Changed.
     pub changed: usize,
-    /// Gone.
     pub removed: usize,
     /// Renamed or moved.
     pub renamed: usize,
     /// Changed in known noise alone.
     pub noise: usize,
-    /// Not changed.
     pub unchanged: usize,
 }
 
 impl Comparison {
-    /// Counts the resources.
     #[must_use]
     pub fn count_resources(&self) -> ResourceCounts {
         let mut counts = ResourceCounts {
@@ -576,7 +568,7 @@ mod tests {
             [
                 "ConfigMap config-h2gk95m8t4 from ConfigMap config-5m8h2gk9t4 [metadata.name data.a] []",
                 "ConfigMap two from ConfigMap one [metadata.name] []",
-                "PersistentVolumeClaim b/db from PersistentVolumeClaim a/db [metadata.namespace] [data may go with it, namespace move, PVC]",
+                "PersistentVolumeClaim b/db from PersistentVolumeClaim a/db [metadata.namespace] [its data may be deleted with it, namespace move, PVC]",
             ]
         );
         // Two equal ones on a side are no pair.
@@ -621,7 +613,7 @@ mod tests {
                 "ConfigMap i changed [data.a] [immutable field data.a]",
                 "CustomResourceDefinition c added [] [CRD]",
                 "Deployment a changed [spec.replicas spec.selector.matchLabels.a] [immutable field spec.selector.matchLabels.a, replicas to 0]",
-                "Namespace n removed [] [deletion, data may go with it]",
+                "Namespace n removed [] [deletion, its data may be deleted with it]",
                 "StatefulSet s changed [spec.serviceName spec.replicas] [immutable field spec.serviceName]",
             ]
         );

@@ -342,7 +342,7 @@ mod tests {
                 "expedite.yaml:3:23: limits.maxRemovals: wanted a whole number from 0 to 18446744073709551615, found five | ",
                 "expedite.yaml:3:29: limits.maxTires: is no setting | did you mean maxTries?",
                 "expedite.yaml:4:30: argocd.requireObservation: wanted true or false, found yes | write true",
-                "expedite.yaml:6:11: evidence.rescan: \"86400\" is no duration: a unit is missing; write 90m, 24h, 1h30m, 1.5h, 7d or 0 | ",
+                "expedite.yaml:6:11: evidence.rescan: \"86400\" is not a duration: a unit is missing; write 90m, 24h, 1h30m, 1.5h, 7d or 0 | ",
                 "expedite.yaml:8:22: registries[\"oci://r.example/a\"]: its key is no registry: write host[:port], as in ociRef, without oci:// | ",
                 "expedite.yaml:8:31: registries[\"oci://r.example/a\"].mirror: is no mirror: write http(s)://host[:port], without path or password | ",
                 "expedite.yaml:10:3: sources[0]: has path and cluster; write two sources | ",

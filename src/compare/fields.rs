@@ -8,7 +8,6 @@ use std::collections::{BTreeSet, HashMap};
 pub struct FieldChange {
     /// `spec.template.spec.containers[podinfo].image`; foreign text.
     pub path: String,
-    /// How.
     pub what: FieldWhat,
 }
 
@@ -16,21 +15,11 @@ pub struct FieldChange {
 #[derive(Debug, Clone, PartialEq)]
 pub enum FieldWhat {
     /// Another value; `None`: not there.
-    Value {
-        /// Before.
-        before: Option<Value>,
-        /// After.
-        after: Option<Value>,
-    },
+    Value { before: Option<Value>, after: Option<Value> },
     /// A value that is not told.
     Hidden(Hidden),
     /// The same items of a list in another order, by their keys.
-    Order {
-        /// Before.
-        before: Vec<String>,
-        /// After.
-        after: Vec<String>,
-    },
+    Order { before: Vec<String>, after: Vec<String> },
 }
 
 /// What became of a value that is not told.

@@ -8,7 +8,6 @@ use std::fmt;
 /// One thing not to miss.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Risk {
-    /// An object goes.
     Deletion,
     /// What it holds may go with it: a Namespace, a claim, a definition with all its objects.
     DataLoss,
@@ -30,7 +29,7 @@ impl fmt::Display for Risk {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Deletion => f.write_str("deletion"),
-            Self::DataLoss => f.write_str("data may go with it"),
+            Self::DataLoss => f.write_str("its data may be deleted with it"),
             Self::CustomResourceDefinition => f.write_str("CRD"),
             Self::AccessControl => f.write_str("RBAC"),
             Self::NamespaceMove => f.write_str("namespace move"),
@@ -47,7 +46,7 @@ impl Risk {
     pub fn word(&self) -> &'static str {
         match self {
             Self::Deletion => "deletions",
-            Self::DataLoss => "data may go",
+            Self::DataLoss => "data may be deleted",
             Self::CustomResourceDefinition => "CRDs",
             Self::AccessControl => "RBAC",
             Self::NamespaceMove => "namespace moves",

@@ -16,21 +16,16 @@ pub struct Application {
     pub status: Option<ApplicationStatus>,
 }
 
-/// `Application.spec`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationSpec {
-    /// The one source.
     pub source: Option<ApplicationSource>,
     /// How many there are in `sources`.
     pub sources: Vec<ApplicationSource>,
-    /// Where it deploys.
     pub destination: Destination,
-    /// AppProject.
     pub project: String,
 }
 
-/// A source.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationSource {
@@ -45,27 +40,20 @@ pub struct ApplicationSource {
     pub chart: Option<String>,
 }
 
-/// A destination.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Destination {
-    /// API server.
     pub server: Option<String>,
     /// Or a name: never in ours.
     pub name: Option<String>,
-    /// Namespace.
     pub namespace: Option<String>,
 }
 
-/// `Application.status`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationStatus {
-    /// Sync.
     pub sync: SyncStatus,
-    /// Health.
     pub health: HealthStatus,
-    /// The last operation.
     pub operation_state: Option<OperationState>,
     /// ComparisonError, SyncError, …
     pub conditions: Vec<ApplicationCondition>,
@@ -73,7 +61,6 @@ pub struct ApplicationStatus {
     pub reconciled_at: Option<Time>,
 }
 
-/// `status.sync`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SyncStatus {
@@ -89,13 +76,10 @@ pub struct SyncStatus {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ComparedTo {
-    /// The source.
     pub source: Option<ApplicationSource>,
-    /// The destination.
     pub destination: Destination,
 }
 
-/// `status.health`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct HealthStatus {
@@ -103,21 +87,16 @@ pub struct HealthStatus {
     pub status: String,
     /// When it became so.
     pub last_transition_time: Option<Time>,
-    /// For people.
     pub message: Option<String>,
 }
 
-/// `status.operationState`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct OperationState {
     /// Running, Succeeded, Failed, Error, Terminating.
     pub phase: String,
-    /// For people.
     pub message: Option<String>,
-    /// Start.
     pub started_at: Option<Time>,
-    /// End.
     pub finished_at: Option<Time>,
     /// What was synced.
     pub sync_result: Option<SyncResult>,
@@ -127,17 +106,14 @@ pub struct OperationState {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct SyncResult {
-    /// The digest.
     pub revision: Option<String>,
 }
 
-/// One of `status.conditions`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ApplicationCondition {
     /// ComparisonError, …
     #[serde(rename = "type")]
     pub kind: String,
-    /// For people.
     pub message: String,
 }

@@ -7,17 +7,14 @@ use crate::model::id::{CommitId, Digest, OrderRef};
 pub struct AuditFinding {
     /// The commit that brought it.
     pub commit: CommitId,
-    /// Whose.
     pub order: Option<OrderRef>,
     /// Of which artifact or record.
     pub digest: Option<Digest>,
     /// Stable, for scripts.
     pub code: &'static str,
-    /// For a person.
     pub what: String,
 }
 
-/// All of it.
 #[derive(Debug, Clone, Default)]
 pub struct Audit {
     /// Commits of the history.

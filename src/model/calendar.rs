@@ -25,7 +25,6 @@ pub const HORIZON: Span = Span::from_seconds(400 * 86_400);
 pub enum CalendarState {
     /// Inside this window (its written form), or none is configured.
     Yes(Option<String>),
-    /// Closed.
     No {
         /// The first instant, within [`HORIZON`], at which it is inside a window and outside every freeze.
         next: Option<Time>,
@@ -158,22 +157,24 @@ impl ParsedWindow {
         let mut errors = Vec::new();
         let zone = TimeZoneDatabase::bundled().get(&window.timezone).map_err(|_| {
             let text = &window.timezone;
-            errors
-                .push(("timezone".into(), format!("{text:?} is no IANA time zone, as Europe/Zurich or UTC")));
+            errors.push((
+                "timezone".into(),
+                format!("{text:?} is not an IANA time zone; write for example Europe/Zurich or UTC"),
+            ));
         });
         let mut days = [window.days.is_empty(); 7];
         for (index, day) in window.days.iter().enumerate() {
             match DAYS.iter().position(|d| d == day) {
                 Some(known) => days[known] = true,
                 None => {
-                    let cause = format!("{day:?} is no day: write one of {}", DAYS.join(", "));
+                    let cause = format!("{day:?} is not a day: write one of {}", DAYS.join(", "));
                     errors.push((format!("days[{index}]"), cause));
                 }
             }
         }
         let mut minute = |field: &str, text: &str, last: i16| {
             parse_minute_of_day(text).filter(|m| *m <= last).or_else(|| {
-                let cause = format!("{text:?} is no time of day: write HH:MM, as 09:00");
+                let cause = format!("{text:?} is not a time of day: write HH:MM, for example 09:00");
                 errors.push((field.to_owned(), cause));
                 None
             })
@@ -406,7 +407,7 @@ mod tests {
             ]
         );
         assert!(
-            errors[1].to_string().contains("\"monday\" is no day: write one of Mon, Tue"),
+            errors[1].to_string().contains("\"monday\" is not a day: write one of Mon, Tue"),
             "{}",
             errors[1]
         );

@@ -132,10 +132,10 @@ fn describe_kind(kind: Kind) -> &'static str {
     match kind {
         Kind::Order => "An application: what it is rendered from, where it deploys and how it is promoted.",
         Kind::Preparation => "One rendering of an Order: an OCI artifact, pinned by its digest.",
-        Kind::Approval => "One vote on one digest. It is cast once: who thinks better of it votes again.",
-        Kind::Serving => "Which Preparation of an Order is promoted, and what runs.",
+        Kind::Approval => "One vote on one digest. It cannot be changed: to change a vote, cast a new one.",
+        Kind::Serving => "Which Preparation of an Order is promoted, and what is deployed.",
         Kind::Environment => {
-            "Where Orders deploy, and what every one of them there must pass besides its own gates."
+            "Where Orders deploy, and what every one of them must pass there in addition to its own gates."
         }
         Kind::Cluster => "An API server that Argo CD deploys to.",
         Kind::Kitchen => "Whom this installation trusts. The one that counts is called default.",

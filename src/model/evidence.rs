@@ -95,7 +95,6 @@ pub enum Claim {
 /// Whose seal is looked for.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SealOf {
-    /// The Order.
     pub order: OrderRef,
     /// The Preparation, in the Order's namespace.
     pub preparation: PreparationName,
@@ -106,7 +105,6 @@ pub struct SealOf {
 /// All that a Case asks of one artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
-    /// The pinned artifact.
     pub artifact: Artifact,
     /// What is asked of it.
     pub claims: BTreeSet<Claim>,
@@ -164,20 +162,17 @@ pub struct ArtifactProof {
     pub size: u64,
     /// The one content layer.
     pub layer: Digest,
-    /// Its media type.
     pub layer_media_type: String,
 }
 
 /// SLSA provenance that names the Order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ProvenanceProof {
-    /// The signed piece.
     pub proof: Proof,
     /// `finishedOn` (v1) or `buildFinishedOn` (v0.2).
     pub finished_on: Option<Time>,
     /// sha256 digests among resolved dependencies (v1) or materials (v0.2).
     pub dependencies: BTreeSet<Digest>,
-    /// Builder id.
     pub builder: Option<String>,
 }
 
@@ -197,18 +192,14 @@ pub struct Build {
 /// One thing that an artifact was built from.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Material {
-    /// Where it was.
     pub uri: Option<String>,
-    /// Its SHA-256.
     pub sha256: Option<Digest>,
-    /// Its commit.
     pub commit: Option<String>,
 }
 
 /// The newest valid seal.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SealProof {
-    /// The signed piece.
     pub proof: Proof,
     /// From the predicate.
     pub sealed_time: Time,
@@ -265,9 +256,7 @@ impl ScanCounts {
 /// The newest signed scan of one scanner.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScanProof {
-    /// The signed piece.
     pub proof: Proof,
-    /// The scanner's uri.
     pub scanner: String,
     /// `scanFinishedOn`.
     pub finished_on: Time,
@@ -280,17 +269,13 @@ pub struct ScanProof {
 /// All answers about one artifact.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ArtifactFacts {
-    /// Claim Artifact.
     pub artifact: Option<Evidence<ArtifactProof>>,
-    /// Claim Signature.
     pub signature: Option<Evidence<Proof>>,
     /// Claim Provenance, per Order.
     pub provenance: BTreeMap<OrderRef, Evidence<ProvenanceProof>>,
-    /// Claim Approvals.
     pub approvals: BTreeMap<SealOf, Evidence<SealProof>>,
     /// Claim Attestation, per predicate type: all valid ones.
     pub attestations: BTreeMap<String, Evidence<Vec<Proof>>>,
-    /// Claim Scans.
     pub scans: Option<Evidence<Vec<ScanProof>>>,
     /// Claim Records: all valid ones.
     pub records: Option<Evidence<Vec<Proof>>>,

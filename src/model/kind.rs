@@ -23,7 +23,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// All of them.
     pub const ALL: [Self; 7] = [
         Self::Order,
         Self::Preparation,
@@ -34,7 +33,6 @@ impl Kind {
         Self::Kitchen,
     ];
 
-    /// As written.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

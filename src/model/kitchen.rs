@@ -111,7 +111,6 @@ pub enum Role {
 }
 
 impl Role {
-    /// Every role.
     pub const ALL: [Self; 6] =
         [Self::Signature, Self::Provenance, Self::Approvals, Self::Checks, Self::Scans, Self::Records];
 

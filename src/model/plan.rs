@@ -41,26 +41,20 @@ impl Plan {
     }
 }
 
-/// One Order's decision.
 #[derive(Debug, Clone)]
 pub struct PlanRow {
-    /// Which.
     pub order: OrderRef,
     /// Where its object is; `None`: it is gone, or cannot be read.
     pub origin: Option<Origin>,
-    /// Where it deploys.
     pub environment: Option<EnvironmentName>,
-    /// Who chooses.
     pub mode: Mode,
     /// What could be promoted, judged by `verdicts`.
     pub candidate: Option<Candidate>,
     /// The gates' answers for the candidate, in order; empty without one.
     pub verdicts: Vec<Verdict>,
-    /// What happens.
     pub decision: Decision,
     /// This Order's own errors: reported, exit 1.
     pub errors: Vec<Failure>,
-    /// This Order's warnings.
     pub warnings: Vec<Failure>,
     /// The Serving as it should be in the repository after this run.
     pub serving: ServingPlan,
@@ -83,26 +77,21 @@ pub struct SealRequest {
     pub result: Approved,
     /// The later of the last counted vote and the moment of becoming the target; never a run's clock.
     pub sealed_time: Time,
-    /// The votes, judged.
     pub votes: Vec<VoteStatus>,
 }
 
 /// A Preparation that could be promoted.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// Its name.
     pub name: PreparationName,
-    /// Its artifact.
     pub artifact: Artifact,
     /// What it was rendered from.
     pub base_digest: Option<Digest>,
     /// Where its objects go.
     pub target_namespace: Namespace,
-    /// Its uid.
     pub uid: Option<String>,
     /// Foreign text.
     pub commit_message: Option<String>,
-    /// Created.
     pub created: Option<Time>,
 }
 
@@ -126,7 +115,6 @@ pub enum Decision {
 pub struct Promotion {
     /// What was deployed before.
     pub previous: Option<(PreparationName, Digest)>,
-    /// Who asked.
     pub requested_by: RequestedBy,
     /// A digest that ran here before.
     pub rollback: bool,
@@ -139,7 +127,6 @@ pub enum ServingPlan {
     Keep,
     /// Written: created from the template when there is none, else `status` (and `spec.preparationName`) replaced in place.
     Write(Box<ServingState>),
-    /// Removed.
     Remove,
 }
 
@@ -150,20 +137,14 @@ pub struct ServingState {
     pub preparation_name: Option<PreparationName>,
     /// `metadata.creationTimestamp` for a new one.
     pub created: Time,
-    /// `status`.
     pub status: ServingStatus,
 }
 
-/// One Application.
 #[derive(Debug, Clone)]
 pub struct ApplicationPlan {
-    /// For which Cluster.
     pub cluster: ClusterName,
-    /// Its name.
     pub name: ApplicationName,
-    /// Its file.
     pub path: String,
-    /// What happens.
     pub action: ApplicationAction,
 }
 
@@ -176,40 +157,31 @@ pub enum ApplicationAction {
     Hold {
         /// A CamelCase word.
         reason: String,
-        /// For a person.
         message: String,
     },
     /// Written once more as it is committed, without the cascade finalizer: another Application takes the
     /// workload over, and this one goes when that is observed (`docs/design/gitops-repository.md#removal-guard`).
     Detach(String),
-    /// Removed, and why.
+    /// Removed; the text says why.
     Remove(String),
 }
 
 /// All that an Application is rendered from: pinned values, not live objects.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pin {
-    /// The Order.
     pub order: OrderRef,
-    /// The Preparation's name.
     pub preparation: PreparationName,
-    /// Repository and digest.
     pub artifact: Artifact,
     /// Where its objects go.
     pub target_namespace: Namespace,
-    /// The Environment.
     pub environment: EnvironmentName,
     /// Argo CD's AppProject.
     pub project: String,
     /// Whether the workload goes with the Application.
     pub on_delete: OnDelete,
-    /// The Cluster.
     pub cluster: ClusterName,
-    /// Its API server.
     pub server: String,
-    /// The Application's name.
     pub name: ApplicationName,
-    /// Argo CD's namespace.
     pub argocd_namespace: String,
     /// Finalizers of an opted-in Application that only the cluster has: its file gets them as they are,
     /// whatever `on_delete` says (`docs/design/gitops-repository.md#applications`).
@@ -225,18 +197,12 @@ pub enum Forecast {
     NotBefore {
         /// The earliest instant that is known: soak, windows and freezes, along the chain of upstreams.
         time: Time,
-        /// The gate.
         gate: GateName,
         /// Who has to do what.
         message: String,
     },
     /// Never without another input.
-    Never {
-        /// The gate.
-        gate: GateName,
-        /// Which input.
-        message: String,
-    },
+    Never { gate: GateName, message: String },
 }
 
 /// What `explain` knows of an Order besides its row.
@@ -255,22 +221,17 @@ pub struct Explained {
 /// What makes one gate pass.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextStep {
-    /// The gate.
     pub gate: GateName,
-    /// Who, and what.
     pub what: String,
 }
 
 /// A promotion that somebody can do something about (`open`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenPromotion {
-    /// Of which Order.
     pub order: OrderRef,
     /// Where it would deploy.
     pub environment: Option<EnvironmentName>,
-    /// What.
     pub preparation: PreparationName,
-    /// Its artifact.
     pub digest: Digest,
     /// What can be done next.
     pub step: PromotionStep,
@@ -281,7 +242,6 @@ pub struct OpenPromotion {
 pub enum PromotionStep {
     /// Look at it and vote.
     Review,
-    /// Promote it.
     Promote,
     /// Nothing by this viewer: the gate's message.
     Waits(String),

@@ -107,11 +107,9 @@ impl GitSource {
 pub struct Prepared {
     /// Whose it is, and where.
     pub order: OrderRef,
-    /// Its name.
     pub name: PreparationName,
     /// When the artifact was built, in whole seconds.
     pub created: Option<Time>,
-    /// Repository and digest.
     pub artifact: Artifact,
     /// What it was rendered from.
     pub base: Option<Base>,
@@ -123,7 +121,6 @@ pub struct Prepared {
     pub git: GitSource,
     /// SHA-256 over what the build was asked for.
     pub config_hash: Option<Digest>,
-    /// What rendered it.
     pub renderer: Option<renderer::Renderer>,
 }
 
@@ -132,6 +129,5 @@ pub struct Prepared {
 pub struct Base {
     /// `oci://…` without tag and digest.
     pub oci: Option<String>,
-    /// Its digest.
     pub digest: Digest,
 }

@@ -7,7 +7,6 @@ use serde_json::Value;
 pub struct Resource {
     /// The file it stands in, at the top of the artifact.
     pub file: String,
-    /// What it is.
     pub content: ResourceContent,
 }
 
@@ -18,7 +17,6 @@ pub enum ResourceContent {
     Object(Value),
     /// A file that does not parse. Its text may be anything, Secrets included: it is compared, never shown.
     Unparsed {
-        /// All of it.
         text: String,
         /// Why, with line and column.
         why: String,

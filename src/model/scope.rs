@@ -10,11 +10,8 @@ use std::fmt;
 /// admit an Order; an empty one admits every Order.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Scope {
-    /// Namespaces of Orders.
     pub namespaces: BTreeSet<Namespace>,
-    /// Labels of Orders.
     pub selector: Option<Selector>,
-    /// These Orders.
     pub only: BTreeSet<OrderRef>,
     /// One part of a fleet that several runs share.
     pub shard: Option<Shard>,
@@ -71,7 +68,7 @@ impl Shard {
     /// # Errors
     /// Quotes the text and says the rule.
     pub fn parse(text: &str) -> Result<Self, IdError> {
-        let wrong = || IdError(format!("{text:?} is no shard: write I/N, as 0/4"));
+        let wrong = || IdError(format!("{text:?} is not a shard: write I/N, for example 0/4"));
         let (index, count) = text.split_once('/').ok_or_else(wrong)?;
         let number = |t: &str| {
             if t.bytes().all(|b| b.is_ascii_digit()) { t.parse().map_err(|_| wrong()) } else { Err(wrong()) }
@@ -158,16 +155,16 @@ fn split_requirements(text: &str) -> Vec<&str> {
 fn parse_requirement(text: &str) -> Result<SelectorRule, IdError> {
     let wrong = |why: &str| {
         IdError(format!(
-            "{text:?} is no label requirement: {why}; write a=b, a!=b, a in (b,c), a notin (b,c), a or !a"
+            "{text:?} is not a label requirement: {why}; write a=b, a!=b, a in (b,c), a notin (b,c), a or !a"
         ))
     };
     let rule = |key: &str, operator, values: Vec<String>| {
         let key = key.trim();
         if !is_label_key(key) {
-            return Err(wrong("the key is none a label can have"));
+            return Err(wrong("the key is not a valid label key"));
         }
         if values.iter().any(|v| !is_label_value(v)) {
-            return Err(wrong("the value is none a label can have"));
+            return Err(wrong("the value is not a valid label value"));
         }
         Ok(SelectorRule { key: key.to_owned(), operator, values })
     };
@@ -181,7 +178,7 @@ fn parse_requirement(text: &str) -> Result<SelectorRule, IdError> {
         return match (words.next(), words.next(), words.next()) {
             (Some(key), Some("in"), None) => rule(key, SelectorOperator::In, values),
             (Some(key), Some("notin"), None) => rule(key, SelectorOperator::NotIn, values),
-            _ => Err(wrong("a list follows in or notin")),
+            _ => Err(wrong("in and notin must be followed by a list")),
         };
     }
     if let Some((key, value)) = text.split_once("!=") {

@@ -125,7 +125,7 @@ pub struct ServingStatus {
     pub deployed_vulnerabilities: Option<DeployedVulnerabilities>,
 }
 
-/// Longest history.
+/// Most entries that a history keeps.
 pub const HISTORY: usize = 16;
 
 impl ServingStatus {
@@ -363,7 +363,6 @@ pub struct DeployedVulnerabilities {
 }
 
 impl DeployedVulnerabilities {
-    /// The counts alone.
     #[must_use]
     pub fn to_counts(&self) -> ScanCounts {
         ScanCounts {

@@ -28,7 +28,7 @@ impl Time {
         let shape = text.len() >= 20 && matches!(text.as_bytes()[10], b'T' | b't');
         let parsed = if shape { text.parse::<Timestamp>().ok() } else { None };
         parsed.map(Self).ok_or_else(|| {
-            IdError(format!("{text:?} is no instant: write RFC 3339, as 2026-01-31T09:00:00Z"))
+            IdError(format!("{text:?} is not an instant: write RFC 3339, for example 2026-01-31T09:00:00Z"))
         })
     }
 
@@ -143,7 +143,7 @@ impl Span {
     /// Quotes the text and shows the grammar. Nothing that fails to parse becomes a zero.
     pub fn parse(text: &str) -> Result<Self, IdError> {
         let wrong = |why: &str| {
-            IdError(format!("{text:?} is no duration: {why}; write 90m, 24h, 1h30m, 1.5h, 7d or 0"))
+            IdError(format!("{text:?} is not a duration: {why}; write 90m, 24h, 1h30m, 1.5h, 7d or 0"))
         };
         if text == "0" {
             return Ok(Self(0));
@@ -170,7 +170,7 @@ impl Span {
         }
         match u64::try_from(nanoseconds / SECOND) {
             Ok(seconds) if nanoseconds.is_multiple_of(SECOND) => Ok(Self(seconds)),
-            Ok(_) | Err(_) => Err(wrong("it is no whole number of seconds")),
+            Ok(_) | Err(_) => Err(wrong("it is not a whole number of seconds")),
         }
     }
 }
@@ -213,7 +213,7 @@ fn multiply_unit(number: &str, unit: u128) -> Result<u128, &'static str> {
     if part.is_multiple_of(scale) {
         Ok(value(whole) * unit + part / scale)
     } else {
-        Err("it is no whole number of seconds")
+        Err("it is not a whole number of seconds")
     }
 }
 

@@ -7,19 +7,12 @@ use serde::{Deserialize, Serialize};
 /// The gates, in their order (`docs/design/promotion.md#gates`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum GateName {
-    /// 1.
     Ready,
-    /// 2.
     Upstream,
-    /// 3.
     Checks,
-    /// 4.
     Approvals,
-    /// 5.
     Evidence,
-    /// 6.
     Window,
-    /// 7.
     #[serde(rename = "Opt-in")]
     OptIn,
 }
@@ -40,7 +33,6 @@ impl GateName {
     pub fn parse(text: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|gate| gate.as_str() == text)
     }
-    /// As printed.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -64,13 +56,11 @@ impl std::fmt::Display for GateName {
 /// What a waiting gate waits for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum For {
-    /// A known instant.
     Instant(Time),
     /// One of these people or groups.
     Person(Vec<String>),
     /// Something that signs or attaches evidence.
     Evidence,
-    /// Another Order.
     Order(crate::model::id::OrderRef),
     /// A registry that answers.
     Registry,
@@ -85,7 +75,6 @@ pub enum For {
 /// The answer itself. Its message is stable from run to run: absolute instants, no "3h left".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GateOutcome {
-    /// It passes.
     Passed,
     /// It does not pass yet.
     Waiting(For),
@@ -96,9 +85,7 @@ pub enum GateOutcome {
 /// One gate's answer for one candidate.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
-    /// Which gate.
     pub gate: GateName,
-    /// Its answer.
     pub outcome: GateOutcome,
     /// For a person: what was found, what was wanted, who has to do what.
     pub message: String,
@@ -140,7 +127,6 @@ impl Verdict {
         let holding = || verdicts.iter().filter(|v| !v.is_passed());
         holding().find(|v| v.outcome != GateOutcome::Waiting(For::AnotherGate)).or_else(|| holding().next())
     }
-    /// Whether it passes.
     #[must_use]
     pub fn is_passed(&self) -> bool {
         self.outcome == GateOutcome::Passed
@@ -153,13 +139,10 @@ impl Verdict {
 pub struct EvidenceRef {
     /// `artifact`, `signature`, `provenance`, `approval`, `attestation`, `scan`, `record`, `window`, …
     pub kind: String,
-    /// For people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub name: String,
-    /// What.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub digest: Option<Digest>,
-    /// Where.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub uri: String,
     /// Which key signed it.

@@ -26,7 +26,6 @@ pub struct Demanded {
 pub struct DemandedCheck {
     /// `Environment` or `Order`.
     pub of: String,
-    /// The check.
     pub check: Check,
 }
 
@@ -35,7 +34,6 @@ pub struct DemandedCheck {
 pub enum ClaimOutcome {
     /// Signed content proves it.
     Proven,
-    /// Nothing is there.
     Missing,
     /// Something is there; none of it proves it.
     Invalid,
@@ -44,7 +42,6 @@ pub enum ClaimOutcome {
 }
 
 impl ClaimOutcome {
-    /// As printed.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -71,7 +68,6 @@ pub enum ClaimKind {
     Approvals,
     /// A check of this name passes; whose it is.
     Check {
-        /// Its name.
         name: String,
         /// `Environment` or `Order`.
         of: String,
@@ -83,7 +79,6 @@ pub enum ClaimKind {
 }
 
 impl ClaimKind {
-    /// As printed.
     #[must_use]
     pub fn as_str(&self) -> &'static str {
         match self {
@@ -121,7 +116,6 @@ pub struct ProofPiece {
 /// What was found for one claim.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimReport {
-    /// Which.
     pub kind: ClaimKind,
     /// Whether the artifact is good for the Order only with it.
     pub required: bool,
@@ -132,7 +126,6 @@ pub struct ClaimReport {
 }
 
 impl ClaimReport {
-    /// The outcome alone.
     #[must_use]
     pub fn outcome(&self) -> ClaimOutcome {
         match &self.found {
@@ -164,9 +157,7 @@ impl ClaimReport {
 pub enum ReadFrom {
     /// The registry, or an image layout folder.
     Registry,
-    /// An evidence bundle.
     Bundle {
-        /// As named.
         file: String,
         /// SHA-256 of all its bytes.
         digest: Digest,
@@ -185,13 +176,11 @@ pub enum Whose {
 /// The trust that was used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TrustUsed {
-    /// Whose.
     pub whose: Whose,
     /// Where the Kitchen is written; `None`: there is none.
     pub origin: Option<String>,
     /// Hash over keys, roles, identities, roots and allow-lists.
     pub fingerprint: Option<Digest>,
-    /// The keys.
     pub keys: Vec<UsedKey>,
 }
 
@@ -211,17 +200,14 @@ pub struct UsedKey {
 pub struct Verification {
     /// The instant that it was judged for.
     pub at: Time,
-    /// Which.
     pub artifact: Artifact,
     /// The tag that it was named by, resolved once.
     pub tag: Option<String>,
-    /// For which Order.
     pub order: OrderRef,
     /// Which Preparation it is, where known.
     pub preparation: Option<PreparationName>,
     /// Where evidence was read.
     pub from: ReadFrom,
-    /// By whose keys.
     pub trust: TrustUsed,
     /// What is demanded; `None`: the Order was not read, so nobody knows.
     pub demanded: Option<Demanded>,

@@ -50,7 +50,6 @@ impl Origin {
 /// An object and where it came from.
 #[derive(Debug, Clone)]
 pub struct Loaded<T> {
-    /// The object.
     pub object: Arc<T>,
     /// Where it came from.
     pub origin: Origin,
@@ -59,7 +58,7 @@ pub struct Loaded<T> {
 /// What a problem of the reading bears on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holds {
-    /// Nothing: a warning.
+    /// Nothing; the problem is only a warning.
     Nothing,
     /// These Orders: each keeps what it deploys and reports the problem as its own.
     Orders(BTreeSet<OrderRef>),
@@ -70,7 +69,6 @@ pub enum Holds {
 /// Something that is wrong with the reading.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
-    /// For a person.
     pub failure: Failure,
     /// What it bears on.
     pub holds: Holds,
@@ -92,23 +90,17 @@ pub struct SourceState {
 /// All that was read. A broken object is absent here and named in `problems`.
 #[derive(Debug, Clone, Default)]
 pub struct World {
-    /// Orders.
     pub orders: BTreeMap<OrderRef, Loaded<Order>>,
-    /// Preparations.
     pub preparations: BTreeMap<(Namespace, PreparationName), Loaded<Preparation>>,
     /// Approvals, in the order of (namespace, name).
     pub approvals: BTreeMap<(Namespace, String), Loaded<Approval>>,
-    /// Environments.
     pub environments: BTreeMap<EnvironmentName, Loaded<Environment>>,
-    /// Clusters.
     pub clusters: BTreeMap<ClusterName, Loaded<Cluster>>,
-    /// The Kitchen.
     pub kitchen: Option<Loaded<Kitchen>>,
     /// Servings found elsewhere than in the GitOps repository: only to warn when they disagree.
     pub stray_servings: BTreeMap<OrderRef, Loaded<Serving>>,
     /// Applications by (namespace, name); `None`: nobody was asked, so nothing is known of any.
     pub applications: Option<BTreeMap<(String, String), Loaded<Application>>>,
-    /// What is wrong.
     pub problems: Vec<Problem>,
     /// How each source was read, in the settings' order.
     pub sources: Vec<SourceState>,
@@ -136,10 +128,8 @@ pub struct GitOps {
     pub problems: Vec<Problem>,
 }
 
-/// One Serving file.
 #[derive(Debug, Clone)]
 pub struct ServingFile {
-    /// In the repository.
     pub path: String,
     /// Exactly as committed.
     pub text: Arc<str>,

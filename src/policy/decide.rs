@@ -95,7 +95,7 @@ pub fn decide_plan(
         notices.push(
             Failure::new_input(
                 "no-records",
-                "no signed records are kept (--no-records): what Servings say of what is deployed and of what ran is taken at its word, and where an approval policy applies nothing is promoted",
+                "no signed records are kept (--no-records): deployment history is trusted without proof, and where an approval policy applies nothing is promoted",
             )
             .with_hint("run with --key, and trust its public key with roles [approvals, records] in the Kitchen"),
         );
@@ -188,7 +188,7 @@ fn build_row(
         && errors.is_empty()
     {
         errors.push(
-            Failure::new_input("order-unreadable", format!("{why}; everything of it is left as it is"))
+            Failure::new_input("order-unreadable", format!("{why}; nothing of this Order is changed"))
                 .with_object(case.format_order()),
         );
     }
@@ -232,7 +232,7 @@ fn collect_warnings(
         && gates::upstream::find_proven_base(case, candidate, facts).is_none()
     {
         let cause = format!(
-            "Preparation {} says that it was rendered from {base}, which its signed provenance does not list: no stage behind this Order will know it by that",
+            "Preparation {} claims to be rendered from {base}, but its signed provenance does not list that base; later stages cannot recognise the change by it",
             candidate.name
         );
         all.push(Failure::new_input("base-unlisted", cause).with_object(case.format_order()));
@@ -252,8 +252,10 @@ fn collect_warnings(
         && let Some(now) = &state.status.deployed_vulnerabilities
         && let Some(risen) = now.to_counts().describe_rise(&before.to_counts())
     {
-        let cause =
-            format!("vulnerabilities of what is deployed rose by the scan of {}: {risen}", now.scanned_time);
+        let cause = format!(
+            "the scan of {} found more vulnerabilities in what is deployed: {risen}",
+            now.scanned_time
+        );
         all.push(Failure::new_input("vulnerabilities-rose", cause).with_object(case.format_order()));
     }
     all
@@ -264,10 +266,10 @@ fn check_target_clock(case: &Case, context: &Context) -> Option<Failure> {
     let status = &case.serving.as_ref()?.status;
     let since = status.target_since.filter(|since| *since > context.now.add_span(SKEW))?;
     let cause = format!(
-        "its status says that it became the target at {since}, ahead of this run's clock, {}; it is the target from now on",
+        "its status says that it became the target at {since}, which is ahead of this run's clock ({}); it counts as the target from now on",
         context.now
     );
-    let hint = "look at the clock of the machine whose run wrote that";
+    let hint = "check the clock of the machine whose run wrote that time";
     Some(
         Failure::new_input("clock-ahead", cause)
             .with_object(format!("Serving {}", case.order))
@@ -283,10 +285,10 @@ fn check_clock(case: &Case, context: &Context) -> Option<Failure> {
     });
     let newest = times.max().filter(|newest| *newest > context.now.add_span(SKEW))?;
     let cause = format!(
-        "its history speaks of {newest}, ahead of this run's clock, {}; nothing of it is changed",
+        "its history contains the time {newest}, which is ahead of this run's clock ({}); nothing of this Order is changed",
         context.now
     );
-    let hint = "set the clock of the machine right, or take the entry out of the Serving's status, reviewed";
+    let hint = "correct the clock of this machine, or remove the entry from the Serving's status in a reviewed commit";
     Some(
         Failure::new_input("clock-behind", cause)
             .with_object(format!("Serving {}", case.order))

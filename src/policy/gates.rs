@@ -35,7 +35,6 @@ use votes::Electorate;
 
 /// One gate: what it needs to know, and what it says.
 pub struct Gate {
-    /// Its name.
     pub name: GateName,
     /// The claims it needs, per artifact, for the candidate of this Case.
     pub ask: fn(&Case) -> Vec<(Artifact, Claim)>,
@@ -107,7 +106,6 @@ fn cannot_pass_opt_in(case: &Case, context: &Context) -> bool {
 /// What every gate may look at besides the Case and the Facts.
 #[derive(Debug, Clone)]
 pub struct Context {
-    /// The run's clock.
     pub now: Time,
     /// Hash of the trust in force; part of a kept verdict's key.
     pub trust: Option<Digest>,
@@ -126,7 +124,6 @@ pub struct Context {
     pub foreseen: bool,
     /// Orders of this name are explained: every gate's evidence is read, whatever holds or is kept.
     pub explained: Option<OrderName>,
-    /// Who may vote.
     pub electorate: Arc<Electorate>,
 }
 

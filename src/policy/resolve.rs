@@ -35,7 +35,6 @@ pub const PINNED: &str = "Pinned";
 /// Whether the Order is there.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
-    /// It was read.
     Present,
     /// It exists and is broken, or a reading that failed could hold it: nothing of it looks deleted.
     Unreadable(String),
@@ -46,9 +45,7 @@ pub enum Presence {
 /// What the Applications of an Order are pinned to, taken from its Serving alone.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeployedNow {
-    /// The Preparation's name.
     pub preparation: PreparationName,
-    /// Repository and digest.
     pub artifact: Artifact,
     /// Where its objects go.
     pub target_namespace: Namespace,
@@ -61,40 +58,30 @@ pub struct DeployedNow {
 pub struct Demands {
     /// The Order's own policy.
     pub order_approvals: Option<ApprovalPolicy>,
-    /// The Environment's.
     pub environment_approvals: Option<ApprovalPolicy>,
     /// The Environment's upstream stages, then the Order's.
     pub upstream: Vec<(OrderRef, Upstream)>,
     /// The Environment's checks, then the Order's, with whose they are.
     pub checks: Vec<(&'static str, Check)>,
-    /// The Order's windows.
     pub windows: Vec<Window>,
-    /// The Environment's freezes.
     pub freezes: Vec<crate::model::environment::Freeze>,
 }
 
 /// Everything that is decided about one Order depends on this, on Facts and on the clock.
 #[derive(Debug, Clone)]
 pub struct Case {
-    /// Which Order.
     pub order: OrderRef,
     /// Where its object is.
     pub origin: Option<Origin>,
-    /// The Order's labels.
     pub labels: Option<BTreeMap<String, String>>,
     /// Whether it is there.
     pub presence: Presence,
-    /// Who chooses.
     pub mode: Mode,
     /// Where it deploys; `None` with an error in `errors`.
     pub place: Option<Arc<Place>>,
-    /// What it demands.
     pub demands: Demands,
-    /// Its Serving.
     pub serving: Option<Arc<Serving>>,
-    /// What is deployed.
     pub deployed: Option<DeployedNow>,
-    /// Its usable Preparations.
     pub preparations: BTreeMap<PreparationName, Loaded<Preparation>>,
     /// The newest Ready one.
     pub newest: Newest,
@@ -106,7 +93,6 @@ pub struct Case {
     pub errors: Vec<Failure>,
     /// Problems of the reading that hold every new promotion of this Order.
     pub holds: Vec<Failure>,
-    /// For people.
     pub warnings: Vec<Failure>,
     /// Whom this installation trusts.
     pub kitchen: Option<Arc<Kitchen>>,
@@ -325,7 +311,7 @@ fn judge_presence(
         let whole = world.sources.iter().all(|source| source.whole) && !world.orders.is_empty();
         if ours && whole && !deploys {
             return Presence::Gone(
-                "the Order is gone from every source, and it never deployed anything".into(),
+                "the Order is not in any source any more, and it never deployed anything".into(),
             );
         }
         return Presence::Unreadable(
@@ -338,17 +324,17 @@ fn judge_presence(
     };
     match world.sources.iter().find(|s| *s.name == *deployed.source) {
         None => Presence::Unreadable(format!(
-            "it came from the source {}, which is not configured any more",
+            "it came from the source {}, which is no longer configured",
             deployed.source
         )),
         Some(source) if !source.whole => Presence::Unreadable(format!("its source {}", unread(source))),
         Some(_) if world.orders.is_empty() => {
-            Presence::Unreadable("no source has any Order, while the repository has Servings".into())
+            Presence::Unreadable("no source has any Order, but the repository has Servings".into())
         }
         // It is remembered at a promotion, and an Order may have moved to another source since.
         Some(source) => match world.sources.iter().find(|other| !other.whole) {
             Some(other) => Presence::Unreadable(format!(
-                "the Order is gone from {}, and may have moved to {}",
+                "the Order is not in {} any more; it may have moved to {}",
                 source.name,
                 unread(other)
             )),
@@ -364,12 +350,12 @@ fn read_serving(case: &mut Case, gitops: &GitOps) {
                 Failure::new_input(
                     "serving-gone",
                     format!(
-                        "it has no Serving, but {} Application(s); they are left as they are",
+                        "it has {} Application(s) but no Serving; the Applications are not changed",
                         case.owned.len()
                     ),
                 )
                 .with_object(case.format_order())
-                .with_hint("bring the Serving back with git revert, or promote again"),
+                .with_hint("restore the Serving with git revert, or promote again"),
             );
         }
         return;
@@ -398,7 +384,7 @@ fn read_serving(case: &mut Case, gitops: &GitOps) {
                         )
                         .with_object(format!("Serving {}", case.order))
                         .with_place(crate::error::At::from_file(file.path.clone()))
-                        .with_hint("bring the last committed state back with git revert"),
+                        .with_hint("restore the last committed state with git revert"),
                     );
                     None
                 }

@@ -15,7 +15,6 @@ pub const SYNC_OPTIONS: [&str; 2] = ["ServerSideApply=true", "CreateNamespace=tr
 pub struct Violation {
     /// The field's keys and indices from the root.
     pub path: Vec<String>,
-    /// For a person.
     pub why: String,
 }
 
@@ -146,7 +145,7 @@ fn check_sync_options(policy: &Object) -> Result<(), Violation> {
         let name = option.split('=').next();
         if options[..i].iter().any(|o| o.split('=').next() == name) {
             let mut violation =
-                policy.make_violation("syncOptions", format!("{option}: the option stands here twice"));
+                policy.make_violation("syncOptions", format!("{option}: the option is given twice"));
             violation.path.push(i.to_string());
             return Err(violation);
         }
@@ -236,10 +235,8 @@ impl<'a> Object<'a> {
     fn check_keys(&self, known: &[&str]) -> Result<(), Violation> {
         match self.map.keys().find(|k| !known.contains(&k.as_str())) {
             None => Ok(()),
-            Some(key) => Err(self.make_violation(
-                key,
-                format!("it is not allowed here; what may stand here: {}", known.join(", ")),
-            )),
+            Some(key) => Err(self
+                .make_violation(key, format!("it is not allowed here; allowed here: {}", known.join(", ")))),
         }
     }
 

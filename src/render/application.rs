@@ -11,7 +11,6 @@ use serde_json::{Map, Value};
 
 /// Where an override stands in the GitOps repository.
 pub const TEMPLATE: &str = "templates/application.yaml";
-/// The built-in template.
 pub const BUILT_IN: &str = include_str!("../../templates/application.yaml");
 
 /// Longest value of a Kubernetes label, in characters.
@@ -56,9 +55,7 @@ impl Keep {
 /// An Application as its file shall be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RenderedApplication {
-    /// What it says.
     pub value: Value,
-    /// The file.
     pub text: String,
 }
 
@@ -79,7 +76,7 @@ pub fn render_application(
             return Err(Failure::new_input("label-too-long", cause)
                 .with_object(what())
                 .with_field("metadata.name")
-                .with_hint("give the Order a shorter name"));
+                .with_hint("shorten the name of the Order"));
         }
     }
     let context = context::build_application_context(pin);
@@ -127,8 +124,8 @@ pub fn check_text(text: &str, value: &Value, path: &str) -> Result<(), Failure> 
     };
     match parse::parse_one(text) {
         Ok(read) if &read.to_json() == value => Ok(()),
-        Ok(_) => Err(fault("what would be written reads back as something else".into())),
-        Err(error) => Err(fault(format!("what would be written does not read back: {error}"))),
+        Ok(_) => Err(fault("the text to be written does not parse to the intended value".into())),
+        Err(error) => Err(fault(format!("the text to be written does not parse: {error}"))),
     }
 }
 

@@ -121,8 +121,11 @@ fn take_over_file(
     let opened =
         file.application.as_ref().is_ok_and(|a| a.metadata.annotations.get(ALLOWED_ORDER) == Some(&order));
     if !opened {
-        return Err(refused("foreign-application", "an Application that is not ours stands here".into())
-            .with_hint(format!("to give it to this Order, annotate it with {ALLOWED_ORDER}: {order}")));
+        return Err(refused(
+            "foreign-application",
+            "this file holds an Application that Expedite did not create".into(),
+        )
+        .with_hint(format!("to give it to this Order, annotate it with {ALLOWED_ORDER}: {order}")));
     }
     application::take_over_application(template, &file.text, path, pin)?.map_err(|fields| {
         refused("takeover", format!("it is opted in, but {}", application::describe_losses(&fields)))

@@ -52,7 +52,7 @@ impl<'a> TextEdit<'a> {
                 return Err(self.make_failure(
                     key,
                     field,
-                    "a key must stand alone on its line, indented by spaces",
+                    "a key must be alone on its line, indented by spaces",
                 ));
             }
         }
@@ -120,7 +120,7 @@ impl<'a> TextEdit<'a> {
             let behind = key.end + colon + 1;
             behind..behind
         } else if written.contains('\n') || value.line != key.line {
-            return Err(self.make_failure(value, FIELD, "it must stand on the line of its key"));
+            return Err(self.make_failure(value, FIELD, "it must be on the line of its key"));
         } else {
             value.start..value.end
         };
@@ -339,15 +339,15 @@ pub fn check_text(text: &str, wanted: &Value, path: &str) -> Result<(), Failure>
     let fault = |cause: String| {
         Failure::new(FailureKind::Internal, "written-wrong", cause).with_place(At::from_file(path))
     };
-    let read = parse::parse_one(text)
-        .map_err(|e| fault(format!("what would be written does not read back: {e}")))?;
+    let read =
+        parse::parse_one(text).map_err(|e| fault(format!("the text to be written does not parse: {e}")))?;
     if &read.to_json() != wanted {
-        return Err(fault("what would be written reads back as something else".into()));
+        return Err(fault("the text to be written does not parse to the intended value".into()));
     }
     match serde_yaml::from_str::<Value>(text) {
         Ok(second) if is_same_value(wanted, &second) => Ok(()),
-        Ok(_) => Err(fault("two YAML readers would read what is written differently".into())),
-        Err(error) => Err(fault(format!("a second YAML reader would refuse what is written: {error}"))),
+        Ok(_) => Err(fault("two YAML parsers read the text to be written differently".into())),
+        Err(error) => Err(fault(format!("a second YAML parser rejects the text to be written: {error}"))),
     }
 }
 

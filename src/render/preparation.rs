@@ -5,7 +5,6 @@ use crate::model::preparation::Prepared;
 use kube_yaml::emit;
 use serde_json::{Map, Value, json};
 
-/// The object.
 #[must_use]
 pub fn build_object(prepared: &Prepared) -> Value {
     let mut metadata = Map::new();

@@ -16,7 +16,6 @@ use serde_json::{Map, Value};
 
 /// Where an override stands in the GitOps repository.
 pub const TEMPLATE: &str = "templates/serving.yaml";
-/// The built-in template.
 pub const BUILT_IN: &str = include_str!("../../templates/serving.yaml");
 
 /// Compiles the repository's template, or the built-in one where it has none.
@@ -92,10 +91,7 @@ fn check_serving(value: &Value, order: &OrderRef, state: &ServingState) -> Resul
         if let Some(key) = keys.into_iter().find(|k| !known.contains(&k.as_str())) {
             let mut place = path(pointer);
             place.push(key.clone());
-            return Err((
-                place,
-                format!("it is not allowed here; what may stand here: {}", known.join(", ")),
-            ));
+            return Err((place, format!("it is not allowed here; allowed here: {}", known.join(", "))));
         }
     }
     for pointer in ["/metadata/labels", "/metadata/annotations"] {

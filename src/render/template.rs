@@ -35,7 +35,6 @@ const BYTES: usize = 1024 * 1024;
 /// Most different shapes of one template that are kept parsed.
 const SHAPES: usize = 64;
 
-/// A compiled template.
 pub struct Template {
     environment: Environment<'static>,
     /// In the repository: `templates/application.yaml`.
@@ -149,8 +148,11 @@ impl Template {
         let shape = self.find_shape(text, context)?;
         let printed = rendered.with_state_mut(|state| std::mem::take(get_printed(state)));
         shape.fill_values(&printed.values).map_err(|key| {
-            Failure::new_input("template", format!("the key {key:?} comes out twice in one mapping"))
-                .with_place(At::from_file(self.file.clone()))
+            Failure::new_input(
+                "template",
+                format!("the key {key:?} occurs twice in one mapping of the output"),
+            )
+            .with_place(At::from_file(self.file.clone()))
         })
     }
 
@@ -179,7 +181,7 @@ impl Template {
                     Ok((text, spans)) => self.locate_source(&text, &spans, error.at.line),
                     Err(_) => At::from_file(self.file.clone()),
                 };
-                Failure::new_input("template", format!("its output does not read: {}", error.cause))
+                Failure::new_input("template", format!("its output does not parse: {}", error.cause))
                     .with_place(at)
             })?;
         let shape = Arc::new(shape);
@@ -444,7 +446,7 @@ more: {{ joined ~ x }}
                 "a: 1\n{% for i in [1, 2] %}\nb: {{ i }}\n{% endfor %}\n",
                 "t.yaml:3: its output does not read: the key \"b\" is written twice",
             ),
-            ("a: 1\n{# c\n#}\nb: [1\nc: 2\n", "t.yaml:5: its output does not read: is no YAML"),
+            ("a: 1\n{# c\n#}\nb: [1\nc: 2\n", "t.yaml:5: its output does not parse: is no YAML"),
             ("a: 1\n---\nb: 1\n", "t.yaml:2: its output does not read: a second document begins"),
             ("{{ order.name }}: 1\n{{ \"a\" }}: 2\n", "t.yaml: the key \"a\" comes out twice"),
             ("{% for i in range(100000) %}a{% endfor %}", "t.yaml:1: the template does more work"),

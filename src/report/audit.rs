@@ -29,11 +29,11 @@ pub fn format_audit(audit: &Audit, wide: bool) -> String {
     if audit.no_records {
         let _ = writeln!(
             out,
-            "this repository keeps no signed records: {} taken at history's word, none judged",
+            "this repository keeps no signed records: {} trusted from history, none judged",
             format_count(audit.unrecorded, "promotion is", "promotions are")
         );
     } else if audit.offline {
-        out.push_str("offline: judged by git alone; no evidence in a registry was read again\n");
+        out.push_str("offline: judged by git alone; evidence in registries was not read again\n");
     }
     out
 }
@@ -98,7 +98,7 @@ mod tests {
              \n\
              3 commits, 2 of them about Applications, Servings or records; 1 promotion and 0 deployments judged \
              again: 1 finding, 0 not read\n\
-             offline: judged by git alone; no evidence in a registry was read again\n"
+             offline: judged by git alone; evidence in registries was not read again\n"
         );
         assert!(format_audit(&audit, true).contains("gate   "), "{}", format_audit(&audit, true));
     }

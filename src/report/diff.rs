@@ -17,13 +17,9 @@ const CONTEXT: usize = 2;
 /// What a line is: the character that it begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mark {
-    /// A field's path.
     Path,
-    /// It goes.
     Old,
-    /// It comes.
     New,
-    /// It stays.
     Same,
     /// Told instead of shown.
     Told,
@@ -141,7 +137,7 @@ pub fn collect_remarks(comparison: &Comparison) -> Vec<String> {
     // The same keys in many resources are one line.
     let mut told: Vec<(String, Vec<String>)> = Vec::new();
     for noise in &comparison.noise {
-        let rolls = if noise.rolls { ", and makes its Pods anew" } else { "" };
+        let rolls = if noise.rolls { ", and recreates its Pods" } else { "" };
         let keys = format!("{}{rolls}", noise.keys.join(", "));
         match told.iter_mut().find(|(k, _)| *k == keys) {
             Some((_, names)) => names.push(noise.id.to_string()),
@@ -242,7 +238,7 @@ fn push_difference(a: &str, b: &str, out: &mut Vec<DiffLine>) {
             };
             out.push((mark, change.value().trim_end_matches('\n').to_owned()));
             if change.missing_newline() && mark != Mark::Same {
-                out.push((Mark::Told, "no line's end there".to_owned()));
+                out.push((Mark::Told, "no newline at the end of the file".to_owned()));
             }
         }
     }

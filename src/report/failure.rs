@@ -8,7 +8,7 @@ use crate::report::escape;
 pub enum Level {
     /// It decides the exit status.
     Error,
-    /// It does not.
+    /// It does not change the exit status.
     Warning,
 }
 

@@ -31,7 +31,6 @@ const FORM: &str = "e1";
 /// Beyond this many Orders only the total is written: it must fit a command line.
 const MOST: usize = 2_000;
 
-/// A plan's fingerprint.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint {
     total: [u8; 16],
@@ -41,7 +40,6 @@ pub struct Fingerprint {
     orders: Option<Vec<FingerprintEntry>>,
 }
 
-/// One Order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct FingerprintEntry {
     name: [u8; 3],
@@ -94,7 +92,7 @@ impl Fingerprint {
     /// Says what it is not.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong =
-            || format!("{text:?} is no fingerprint of a plan: it begins with {FORM}. and 27 characters");
+            || format!("{text:?} is not a fingerprint of a plan: a fingerprint is {FORM}. and 27 characters");
         let mut pieces = text.trim().split('.');
         if pieces.next() != Some(FORM) {
             return Err(wrong());
@@ -139,13 +137,13 @@ impl Fingerprint {
     pub fn describe_differences(&self, expected: &Self, view: &View<'_>) -> Vec<String> {
         let mut out = Vec::new();
         if self.settings != expected.settings {
-            out.push("the Kitchen's trust or the settings are others".to_owned());
+            out.push("the Kitchen's trust or the settings differ".to_owned());
         }
         if self.problems != expected.problems {
             out.push("what cannot be read, or what the removal guard stops, is something else".to_owned());
         }
         let Some(orders) = &expected.orders else {
-            out.push("which Orders differ is not in a short fingerprint".to_owned());
+            out.push("a short fingerprint does not show which Orders differ".to_owned());
             return out;
         };
         for row in view.iter_shown_rows() {
@@ -181,7 +179,7 @@ impl Fingerprint {
             });
         }
         if out.is_empty() {
-            out.push("something about them that a fingerprint does not tell apart".to_owned());
+            out.push("something about them that a fingerprint does not distinguish".to_owned());
         }
         out
     }

@@ -76,7 +76,7 @@ fn format_footer(view: &View<'_>, budget: usize) -> String {
     let (whole, short) = (fingerprint.to_string(), fingerprint.drop_orders().to_string());
     let machine = if whole.len() <= budget / 8 { &whole } else { &short };
     format!(
-        "\nFingerprint {}: `expedite plan --expect` says no once this is no longer what would happen.\n\
+        "\nFingerprint {}: `expedite plan --expect` fails once this plan is out of date.\n\
          {FINGERPRINT}{machine} -->\n",
         code(&short)
     )

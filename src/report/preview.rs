@@ -11,11 +11,9 @@ use std::collections::BTreeMap;
 /// All of it; empty where nobody asked for it.
 #[derive(Debug, Clone, Default)]
 pub struct Preview {
-    /// By Order.
     pub more: BTreeMap<OrderRef, More>,
     /// What the plan was compared with (`--base`).
     pub base: Option<Against>,
-    /// Of the plan.
     pub fingerprint: Option<Fingerprint>,
 }
 

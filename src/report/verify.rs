@@ -98,8 +98,10 @@ fn format_read_from(from: &ReadFrom) -> String {
 fn format_trust(trust: &TrustUsed) -> String {
     match (trust.whose, &trust.origin) {
         (Whose::Own, Some(origin)) => format!("your own Kitchen, {origin}"),
-        (Whose::Own, None) => "your own, and no Kitchen was read: nobody is trusted".to_owned(),
-        (Whose::Bundled, _) => "THE BUNDLE'S OWN: it proves itself by keys that it brought along".to_owned(),
+        (Whose::Own, None) => "your own Kitchen, but none was read: no key is trusted".to_owned(),
+        (Whose::Bundled, _) => {
+            "THE BUNDLE'S OWN: it is verified only by keys that it contains itself".to_owned()
+        }
     }
 }
 

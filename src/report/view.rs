@@ -16,7 +16,6 @@ use std::collections::BTreeMap;
 /// A plan, with what it starts from and what it comes to.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
-    /// All decisions.
     pub plan: &'a Plan,
     /// The repository they were made on.
     pub before: &'a GitOps,
@@ -33,7 +32,6 @@ pub struct View<'a> {
 /// A file in our folders that is not as we wrote it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drift {
-    /// In the repository.
     pub path: String,
     /// For a person: edited by hand and restored, foreign and left alone, …
     pub what: String,
@@ -46,9 +44,7 @@ pub struct Drift {
 pub enum Written {
     /// There was nothing to change.
     Nothing,
-    /// One commit.
     Commit {
-        /// Which.
         id: CommitId,
         /// Where, as a user would name it: `../gitops.git main`.
         place: String,
@@ -71,7 +67,6 @@ impl Written {
 /// How many of how many.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Summary {
-    /// Rows.
     pub orders: usize,
     /// Promoted now, rollbacks included.
     pub promoted: usize,
@@ -81,9 +76,7 @@ pub struct Summary {
     pub failed: usize,
     /// The Order is gone.
     pub removed: usize,
-    /// Nothing to do.
     pub kept: usize,
-    /// Files that change.
     pub files: usize,
 }
 
@@ -135,7 +128,11 @@ impl View<'_> {
                 stop.allowed
             );
             let guard = Failure::new(FailureKind::Guard, "removal-guard", cause);
-            all.push(guard.with_hint(format!("read the list; --allow-removals {count} lets them go, once")));
+            all.push(
+                guard.with_hint(format!(
+                    "check the list; --allow-removals {count} allows these removals once"
+                )),
+            );
         }
         all
     }
@@ -264,7 +261,7 @@ pub fn describe_forecast(forecast: &Forecast, now: Time) -> String {
         Forecast::At(time) => format!("by any run from {time} on, if nothing changes"),
         Forecast::NotBefore { time, gate, .. } if *time <= now => format!("once {gate} passes"),
         Forecast::NotBefore { time, gate, .. } => format!("once {gate} passes, and not before {time}"),
-        Forecast::Never { gate, .. } => format!("never as things are: {gate} needs another input"),
+        Forecast::Never { gate, .. } => format!("not with the current input: {gate} needs another input"),
     }
 }
 

@@ -66,7 +66,7 @@ pub fn run_diff(
         (None, None, Newest::None | Newest::Unclear(_)) => Err(Failure::new(
             FailureKind::SaysNo,
             "nothing-to-compare",
-            "nothing says which Preparation is meant",
+            "it is not clear which Preparation is meant",
         )
         .with_object(case.format_order())
         .with_hint("name it; expedite get preparations lists them")),

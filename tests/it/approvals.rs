@@ -275,7 +275,7 @@ fn a_reject_between_seal_and_deployment_voids_the_seal_and_is_sealed() {
     let request = row(&plan).seal.clone().unwrap();
     assert_eq!((request.result, request.sealed_time), (Approved::ChangesRequested, at("10:00")));
     let plan = run(&mut sim);
-    assert_eq!(gate(&plan).message, "bob rejects it; whoever rejected may vote again");
+    assert_eq!(gate(&plan).message, "bob rejects it; the same approver may vote again");
     assert_eq!(sim.reason(SHOP, "Approved"), "ChangesRequested");
     sim.now = at("20:30");
     let plan = run(&mut sim);
@@ -447,7 +447,7 @@ fn a_seal_that_the_registry_no_longer_shows_is_unread_and_not_absent() {
     assert!(verdict.unread);
     assert!(
         verdict.message.starts_with(
-            "the votes were sealed at 2026-11-30T09:00:00Z, and the registry does not show that seal"
+            "the votes were sealed at 2026-11-30T09:00:00Z, but the registry does not list that seal"
         ),
         "{}",
         verdict.message
@@ -461,7 +461,9 @@ fn under_repository_trust_every_plan_says_so() {
     run(&mut sim);
     let plan = run(&mut sim);
     assert!(
-        gate(&plan).message.ends_with("votes are taken at the repository's word (approvalTrust: Repository)"),
+        gate(&plan)
+            .message
+            .ends_with("votes are trusted because they are in the repository (approvalTrust: Repository)"),
         "{}",
         gate(&plan).message
     );
@@ -528,7 +530,7 @@ fn under_cluster_trust_a_vote_in_a_file_or_in_a_servings_memory_approves_nothing
         "0 of 1 approvals from platform; not counted: v1 by ann (SignatureMissing); may vote: ann, bob, cleo"
     );
     assert!(
-        row(&plan).warnings.iter().any(|w| w.cause.contains("stands in a file")),
+        row(&plan).warnings.iter().any(|w| w.cause.contains("comes from a file")),
         "{:?}",
         row(&plan).warnings
     );

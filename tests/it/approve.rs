@@ -133,7 +133,7 @@ fn a_key_that_nobody_knows_is_refused_and_a_vote_can_be_printed() {
     key(&place, &ssh_keygen, "stranger", "ed25519");
     let refused = place.expedite(&["approve", "shop/basket", "--sign-key", "stranger"]);
     refused.exits(5);
-    assert!(refused.stderr.contains("is of no approver of the Kitchen"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("does not belong to an approver of the Kitchen"), "{}", refused.stderr);
     let printed = place.expedite(&["approve", "shop/basket", "--sign-key", "ann", "-o", "-"]);
     assert!(printed.ok().contains("kind: Approval\n"), "{}", printed.stdout);
     assert_eq!(votes(&place), Vec::<String>::new());

@@ -420,7 +420,7 @@ fn a_reject_holds_and_is_no_error() {
     chain.vote("ann-1", Ballot::Reject, at("09:20"));
     chain.run(at("11:00"));
     let ran = chain.run(at("11:30"));
-    assert_eq!(message(&ran, GateName::Approvals), "ann rejects it; whoever rejected may vote again");
+    assert_eq!(message(&ran, GateName::Approvals), "ann rejects it; the same approver may vote again");
     assert_eq!(chain.serving(SHOP).status.find_condition("Approved").unwrap().reason, "ChangesRequested");
     assert!(!chain.deployed(SHOP));
 }

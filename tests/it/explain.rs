@@ -60,12 +60,12 @@ fn every_gate_answers_at_once_though_the_first_one_holds() {
         said[0],
         (
             GateName::Upstream,
-            "whoever owns staging/podinfo: `expedite explain staging/podinfo` says what it waits for"
+            "the owner of staging/podinfo: `expedite explain staging/podinfo` shows what it waits for"
         )
     );
-    assert!(said[1].1.starts_with("whoever runs these checks: sign and attach"), "{said:?}");
+    assert!(said[1].1.starts_with("the operator of these checks: sign and attach"), "{said:?}");
     assert_eq!(said[2], (GateName::Approvals, "ann: `expedite approve shop/podinfo p1 --as NAME`"));
-    assert_eq!(said[3], (GateName::Window, "nobody: it passes by itself at 2026-11-30T20:00:00Z"));
+    assert_eq!(said[3], (GateName::Window, "no action needed: it passes at 2026-11-30T20:00:00Z"));
     assert_eq!(more.idle, None);
 }
 
@@ -140,7 +140,7 @@ fn where_nothing_is_a_candidate_it_says_why() {
     sim.preparation(SHOP, "p1", 1);
     assert_eq!(
         idle(&mut sim),
-        "nobody asked for p1, the newest Ready Preparation: `expedite promote shop/podinfo p1`"
+        "the newest Ready Preparation, p1, was not requested: `expedite promote shop/podinfo p1`"
     );
     sim.promote(SHOP, "p1");
     sim.run();
@@ -153,6 +153,6 @@ fn where_nothing_is_a_candidate_it_says_why() {
     sim.order(SHOP, "{environment: production, promotion: {mode: Automatic}}");
     assert_eq!(
         idle(&mut sim),
-        "p2, the newest Ready Preparation, ran here before, and Automatic never takes one again"
+        "p2, the newest Ready Preparation, ran here before, and Automatic never promotes the same one twice"
     );
 }

@@ -80,7 +80,7 @@ fn a_weak_key_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let (public, _) =
         sign(&ssh_keygen, folder.path(), &["rsa", "-b", "1024"], NAMESPACE, &vote(Ballot::Approve));
-    assert_eq!(parse_key(&public).unwrap_err(), "an RSA key of 1024 bits is too weak: 2048 or more");
+    assert_eq!(parse_key(&public).unwrap_err(), "an RSA key of 1024 bits is too weak; use 2048 or more");
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn list_gate_rules() -> Vec<(&'static str, Value)> {
         ("spec.promotion.checks", extend_value(make_list_map(&["name"]), limit_items(MANY))),
         (
             "spec.promotion.checks[]",
-            make_rule(one_of, "exactly one of attestation and vulnerabilities is wanted"),
+            make_rule(one_of, "exactly one of attestation and vulnerabilities must be set"),
         ),
         ("spec.promotion.checks[].name", limit_text(253)),
         ("spec.promotion.checks[].attestation.predicateType", limit_text(2048)),
@@ -170,7 +170,7 @@ fn list_preparation_rules() -> Vec<(&'static str, Value)> {
 
 fn list_approval_rules() -> Vec<(&'static str, Value)> {
     vec![
-        ("spec", make_rule("self == oldSelf", "a vote is cast once: vote again by another Approval")),
+        ("spec", make_rule("self == oldSelf", "a vote cannot be changed: vote again with another Approval")),
         ("spec.approver.issuer", limit_text(2048)),
         ("spec.approver.subject", limit_text(1024)),
         ("spec.approver.username", json!({"maxLength": 1024})),
@@ -219,7 +219,7 @@ fn list_kitchen_rules() -> Vec<(&'static str, Value)> {
     let exactly_one = |a: &str, b: &str| {
         make_rule(
             &format!("has(self.{a}) != has(self.{b})"),
-            &format!("exactly one of {a} and {b} is wanted"),
+            &format!("exactly one of {a} and {b} must be set"),
         )
     };
     let link = "self == '' || (isURL(self) && url(self).getScheme() in ['http', 'https'])";
@@ -254,7 +254,7 @@ mod tests {
             for (path, _) in list_rules(kind) {
                 assert!(
                     super::super::find_member(&mut schema, path).is_some(),
-                    "{kind}: {path} is no member"
+                    "{kind}: {path} is not a member"
                 );
             }
         }

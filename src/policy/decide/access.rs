@@ -31,7 +31,7 @@ pub fn collect_notices(rows: &[PlanRow], gitops: &GitOps) -> Vec<Failure> {
         .difference(&known)
         .map(|registry| {
             let cause = format!(
-                "Argo CD is sent to {registry} for the first time: it needs a repo-creds Secret of type oci for it"
+                "Argo CD will pull from {registry} for the first time: it needs a repo-creds Secret of type oci for it"
             );
             Failure::new_input("registry-secret", cause)
                 .with_hint(format!("expedite init --registry {registry} shows that Secret; apply it before the first sync"))

@@ -198,13 +198,13 @@ fn describe_unproven(case: &Case, why: &str) -> String {
     let what =
         case.deployed.as_ref().map(|d| format!("{} ({})", d.preparation, d.artifact.digest.format_short()));
     let what = what.unwrap_or_default();
-    format!("its status says that {what} is deployed, and that is not proven: {why}")
+    format!("its status says that {what} is deployed, but that is not proven: {why}")
 }
 
 fn describe_refusal(deployed: &DeployedNow, bad: &[String]) -> String {
     let (preparation, digest) = (&deployed.preparation, deployed.artifact.digest.format_short());
     format!(
-        "its status says that {preparation} ({digest}) is deployed, git does not hold that, and it is not let in again: {}",
+        "its status says that {preparation} ({digest}) is deployed, but the Applications in git do not say so, and the Kitchen does not allow it again: {}",
         bad.join("; ")
     )
 }
@@ -232,7 +232,7 @@ pub fn find_pin_error(case: &Case, plans: &[ApplicationPlan]) -> Option<Failure>
             .with_place(At::from_file(build_serving_path(&case.order)))
             .with_field("status.deployedDigest")
             .with_hint("revert the commit that edited the Serving or the Application, or promote another Preparation")
-            .with_hint("where it was promoted with --no-records, one run with --no-records renders it"),
+            .with_hint("if it was promoted with --no-records, run once with --no-records to render it"),
     )
 }
 
@@ -257,7 +257,7 @@ fn decide_joining(
     context: &Context,
 ) -> ApplicationAction {
     if !case.errors.is_empty() || !case.holds.is_empty() {
-        return make_hold("InvalidInput", "it gets what is deployed once the input is right");
+        return make_hold("InvalidInput", "what is deployed is written there once the input is correct");
     }
     if let Err(why) = opt_in::admit_slot(slot, context) {
         return make_hold(OPT_IN_REQUIRED, why);
@@ -278,7 +278,10 @@ fn decide_joining(
             make_pin(case, place, slot, deployed, context)
         }
         Some(found) => make_hold(found.reason.as_str(), format!("before it joins: {}", found.message)),
-        None => make_hold("AwaitingEvidence", "it gets what is deployed after a fresh look at its evidence"),
+        None => make_hold(
+            "AwaitingEvidence",
+            "what is deployed is written there after its evidence was read again",
+        ),
     }
 }
 

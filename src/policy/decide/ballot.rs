@@ -17,7 +17,6 @@ use ssh_key::PublicKey;
 /// Whose vote it is, as the voter says.
 #[derive(Debug, Clone)]
 pub enum BallotVoter {
-    /// By this key.
     Key(Box<PublicKey>),
     /// By name: a Kitchen approver's username or subject.
     Name(String),
@@ -30,7 +29,6 @@ pub struct CastableVote {
     pub candidate: Candidate,
     /// Under this policy; `None`: no approval is needed now, and the vote is kept for when it is.
     pub policy: Option<ApprovalPolicy>,
-    /// Who votes.
     pub approver: Approver,
 }
 
@@ -55,7 +53,7 @@ pub fn judge_vote(
         (None, None, Newest::None | Newest::Unclear(_)) => {
             return Err(no(
                 "nothing-to-approve",
-                "nothing says which Preparation is meant".into(),
+                "it is not clear which Preparation is meant".into(),
                 "name it; expedite get preparations lists them",
             ));
         }
@@ -71,7 +69,7 @@ pub fn judge_vote(
     let mut asked = case.clone();
     asked.candidate = Some(candidate.clone());
     let policy = approvals::resolve_policy(&asked)
-        .map_err(|why| no("approval-policy", why, "mend the policies, then vote"))?;
+        .map_err(|why| no("approval-policy", why, "correct the policies, then vote"))?;
     let approver = find_approver(voter, approvers, context, &no)?;
     if let Some(policy) = &policy {
         let allowed = approver.groups.iter().any(|g| policy.allowed_groups.contains(g));
@@ -81,7 +79,7 @@ pub fn judge_vote(
             return Err(no(
                 "not-eligible",
                 format!("{} is in none of the groups {wanted}; found: {found}", approver.username),
-                "a vote of someone in one of these groups counts",
+                "only a vote of someone in one of these groups counts",
             ));
         }
     }
@@ -115,7 +113,7 @@ fn find_approver(
         }),
         [] => Err(no(
             "unknown-approver",
-            format!("{said} is of no approver of the Kitchen"),
+            format!("{said} does not belong to an approver of the Kitchen"),
             match context.electorate.trust() {
                 ApprovalTrust::Signed => "add issuer, subject, groups and sshKeys to Kitchen.spec.approvers",
                 ApprovalTrust::Cluster | ApprovalTrust::Repository => "add it to Kitchen.spec.approvers",
@@ -123,8 +121,8 @@ fn find_approver(
         )),
         _ => Err(no(
             "unclear-approver",
-            format!("{said} is of several approvers of the Kitchen"),
-            "one identity, one key: mend Kitchen.spec.approvers",
+            format!("{said} belongs to several approvers of the Kitchen"),
+            "give each approver an identity and keys of its own in Kitchen.spec.approvers",
         )),
     }
 }

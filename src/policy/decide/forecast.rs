@@ -147,13 +147,13 @@ pub fn explain_order(
     });
     Explained {
         observed: health.map(|health| match health {
-            Health::NotObserved => "nobody looked at its Applications".to_owned(),
+            Health::NotObserved => "its Applications were not observed".to_owned(),
             Health::Degraded { why, .. } => format!("degraded: {why}"),
             Health::Deploying { why } => format!("not yet healthy: {why}"),
             Health::Deployed { now: Some(steady), .. } => {
-                format!("healthy since {}, looked at {}", steady.since, steady.reconciled)
+                format!("healthy since {}, last observed {}", steady.since, steady.reconciled)
             }
-            Health::Deployed { now: None, .. } => "healthy before, and on its way now".to_owned(),
+            Health::Deployed { now: None, .. } => "healthy before, and changing now".to_owned(),
         }),
         votes: match case.candidate {
             Some(_) => approvals::assess_votes(case, facts, context).tally.votes,

@@ -12,10 +12,8 @@ use crate::policy::gates::ready;
 use crate::policy::resolve::candidate::build_candidate;
 use crate::policy::resolve::{Case, Presence, check_preparation};
 
-/// What is asked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wish {
-    /// This Preparation.
     Promote(PreparationName),
     /// Take a waiting promotion back.
     Withdraw,
@@ -24,7 +22,6 @@ pub enum Wish {
 }
 
 impl Wish {
-    /// The verb.
     #[must_use]
     pub fn verb(&self) -> &'static str {
         match self {
@@ -60,7 +57,7 @@ pub fn judge_wish(case: &Case, wish: &Wish, world: &World) -> Result<Intent, Fai
             case,
             "no-such-order",
             "no Order of this name was read".into(),
-            "expedite get orders lists them; -n NAMESPACE or <namespace>/<name> says where",
+            "expedite get orders lists them; -n NAMESPACE or <namespace>/<name> names the namespace",
         ));
     }
     let deployed = case.deployed.as_ref().filter(|_| case.is_at_home()).map(|d| &d.preparation);

@@ -31,20 +31,22 @@ fn describe_step(case: &Case, candidate: &Candidate, verdict: &Verdict, context:
     match &verdict.outcome {
         GateOutcome::Passed | GateOutcome::Waiting(For::AnotherGate) => None,
         GateOutcome::Failed => Some(describe_other_input(case, candidate, verdict.gate)),
-        GateOutcome::Waiting(For::Instant(until)) => Some(format!("nobody: it passes by itself at {until}")),
-        GateOutcome::Waiting(For::LaterRun) => Some("nobody: a later run promotes it".into()),
-        GateOutcome::Waiting(For::Build) => {
-            Some("whoever installs expedite: take a build that has this gate".into())
-        }
+        GateOutcome::Waiting(For::Instant(until)) => Some(format!("no action needed: it passes at {until}")),
+        GateOutcome::Waiting(For::LaterRun) => Some("no action needed: a later run promotes it".into()),
+        GateOutcome::Waiting(For::Build) => Some("install a build of expedite that has this gate".into()),
         GateOutcome::Waiting(For::Order(other)) => {
-            Some(format!("whoever owns {other}: `expedite explain {other}` says what it waits for"))
+            Some(format!("the owner of {other}: `expedite explain {other}` shows what it waits for"))
         }
         GateOutcome::Waiting(For::Registry) => Some(format!(
-            "nobody, if the fault passes: the next run asks again; else whoever runs {}",
+            "no action needed if the failure is temporary (the next run retries); otherwise contact the operator of {}",
             candidate.artifact.repository.registry()
         )),
         GateOutcome::Waiting(For::Person(people)) => {
-            let who = if people.is_empty() { "somebody who may".to_owned() } else { people.join(" or ") };
+            let who = if people.is_empty() {
+                "a person with the right to do it".to_owned()
+            } else {
+                people.join(" or ")
+            };
             Some(match verdict.gate {
                 GateName::Approvals => {
                     let key = match context.electorate.trust() {
@@ -65,16 +67,17 @@ fn describe_step(case: &Case, candidate: &Candidate, verdict: &Verdict, context:
         }
         GateOutcome::Waiting(For::Evidence) => Some(match verdict.gate {
             GateName::Checks => format!(
-                "whoever runs these checks: sign and attach the result, as by `cosign attest --key KEY --type TYPE --predicate FILE {artifact}`"
+                "the operator of these checks: sign and attach the result, for example with `cosign attest --key KEY --type TYPE --predicate FILE {artifact}`"
             ),
             GateName::Approvals => {
-                "nobody: the next run with a key that is trusted for approvals attaches the seal".into()
+                "no action needed: the next run with a key that is trusted for approvals attaches the seal"
+                    .into()
             }
             GateName::Upstream => format!(
-                "whoever renders and runs: signed records and provenance decide, and `expedite verify {artifact} --order {order}` shows what is there"
+                "the operators of the renderer and of expedite: this gate needs signed records and provenance; `expedite verify {artifact} --order {order}` shows which exist"
             ),
             GateName::Ready | GateName::Evidence | GateName::Window | GateName::OptIn => format!(
-                "whoever renders: sign {artifact} and attest its provenance for {order} with a key that the Kitchen trusts; `expedite verify {artifact} --order {order}` shows what is there"
+                "the operator of the renderer: sign {artifact} and attest its provenance for {order} with a key that the Kitchen trusts; `expedite verify {artifact} --order {order}` shows what exists"
             ),
         }),
     }
@@ -83,15 +86,22 @@ fn describe_step(case: &Case, candidate: &Candidate, verdict: &Verdict, context:
 /// Who has to give what, where neither time nor a vote makes a gate pass.
 fn describe_other_input(case: &Case, candidate: &Candidate, gate: GateName) -> String {
     match gate {
-        GateName::Ready => format!("whoever owns {}: mend what is named there", case.order),
-        GateName::Upstream => format!("whoever owns {}: mend its upstream stages", case.order),
+        GateName::Ready => format!("the owner of {}: correct the problems that this gate names", case.order),
+        GateName::Upstream => format!("the owner of {}: correct its upstream stages", case.order),
         GateName::Checks => {
-            format!("whoever made {}: a new artifact, or a newer result of these checks", candidate.name)
+            format!(
+                "the producer of {}: provide a new artifact, or a newer result of these checks",
+                candidate.name
+            )
         }
-        GateName::Approvals => "whoever owns the policies: let some group in all of them approve".into(),
-        GateName::Evidence => format!("whoever renders: a new artifact in the place of {}", candidate.name),
-        GateName::Window => "whoever owns the windows and freezes: let them open".into(),
-        GateName::OptIn => "whoever owns the Application of that name".into(),
+        GateName::Approvals => "the owner of the policies: allow at least one common group to approve".into(),
+        GateName::Evidence => {
+            format!("the operator of the renderer: render a new artifact to replace {}", candidate.name)
+        }
+        GateName::Window => {
+            "the owner of the windows and freezes: change them so that they allow a promotion".into()
+        }
+        GateName::OptIn => "the owner of the Application of that name".into(),
     }
 }
 
@@ -105,7 +115,7 @@ pub fn describe_idle(case: &Case) -> Option<String> {
         (Newest::None, _) => "it has no Ready Preparation".to_owned(),
         (Newest::Unclear(names), _) => {
             let names: Vec<&str> = names.iter().map(|n| n.as_str()).collect();
-            format!("which Preparation is the newest cannot be told: {}", names.join(", "))
+            format!("cannot determine which Preparation is the newest: {}", names.join(", "))
         }
         (Newest::One(name), mode) => {
             let artifact = case.preparations.get(name).map(|p| p.object.spec.artifact.digest);
@@ -122,11 +132,11 @@ pub fn describe_idle(case: &Case) -> Option<String> {
             match mode {
                 _ if runs => format!("{name}, the newest Ready Preparation, is what is deployed"),
                 Mode::Manual => format!(
-                    "nobody asked for {name}, the newest Ready Preparation: `expedite promote {} {name}`",
+                    "the newest Ready Preparation, {name}, was not requested: `expedite promote {} {name}`",
                     case.order
                 ),
                 Mode::Automatic if ran => format!(
-                    "{name}, the newest Ready Preparation, ran here before, and Automatic never takes one again"
+                    "{name}, the newest Ready Preparation, ran here before, and Automatic never promotes the same one twice"
                 ),
                 Mode::Automatic => {
                     format!("{name}, the newest Ready Preparation, is not newer than what is deployed")

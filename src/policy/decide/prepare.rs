@@ -32,9 +32,7 @@ const TAG: usize = 256;
 /// What there is to say.
 #[derive(Debug, Clone)]
 pub struct PreparationInput<'a> {
-    /// Which artifact.
     pub artifact: &'a Artifact,
-    /// For which Order.
     pub order: &'a OrderRef,
     /// Annotations of its manifest.
     pub annotations: &'a BTreeMap<String, String>,
@@ -138,14 +136,14 @@ fn resolve_created(known: &PreparationInput<'_>, warnings: &mut Vec<Failure>) ->
     let signed = known.build.and_then(|build| build.finished_on);
     let annotated = || Time::parse(find_annotation(known, CREATED)?).ok();
     let Some(created) = signed.or_else(annotated).map(Time::cut_to_second) else {
-        let cause = "neither its provenance nor its manifest says when it was built: which Preparation is the newest is told \
+        let cause = "neither its provenance nor its manifest says when it was built: which Preparation is the newest is decided \
                      by parentDigest then, or not at all";
         let hint = format!("give provenance a finishedOn, or the manifest an annotation {CREATED}");
         warnings.push(make_warning(known, "no-time", cause).with_hint(hint));
         return None;
     };
     if created > known.now.add_span(SKEW) {
-        let cause = format!("it says that it was built at {created}, which is still to come");
+        let cause = format!("it says that it was built at {created}, which is in the future");
         warnings.push(make_warning(known, "ahead", cause));
     }
     Some(created)

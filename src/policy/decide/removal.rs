@@ -82,7 +82,7 @@ pub fn hand_over_applications(
                 plan.action = ApplicationAction::Hold {
                     reason: "HandingOver".into(),
                     message: format!(
-                        "{why}; its workload changes hands, and it goes once it is observed without the finalizer {FINALIZER} (or with --allow-removals)"
+                        "{why}; its workload moves to the new Application, and this one is removed once it is observed without the finalizer {FINALIZER} (or with --allow-removals)"
                     ),
                 };
             }
@@ -106,9 +106,9 @@ pub fn tell_workloads(rows: &mut [PlanRow], gitops: &GitOps) {
             application.metadata.finalizers.iter().any(|f| f.split('/').next() == Some(FINALIZER))
         };
         why.push_str(match &file.application {
-            Ok(application) if cascades(application) => "; its workload goes with it",
+            Ok(application) if cascades(application) => "; its workload is deleted with it",
             Ok(_) => "; its workload stays",
-            Err(_) => "; its file does not tell whether its workload goes with it",
+            Err(_) => "; its file does not show whether its workload is deleted with it",
         });
     }
 }

@@ -23,7 +23,6 @@ use crate::policy::resolve::{Case, PINNED, history};
 /// Longest message of a condition, in characters.
 const MESSAGE: usize = 2_048;
 
-/// The new status.
 #[must_use]
 pub fn build_status(
     case: &Case,
@@ -212,7 +211,7 @@ fn build_clusters(case: &Case, old: &ServingStatus, applications: &[ApplicationP
 fn describe_not_ready(case: &Case, plan: &ApplicationPlan) -> String {
     let slot = case.slots.iter().find(|s| s.cluster.name == plan.cluster);
     match slot {
-        Some(slot) if !slot.cluster.ready => "the Cluster is not Ready: listed, and not counted".into(),
+        Some(slot) if !slot.cluster.ready => "the Cluster is not Ready: it is listed but not counted".into(),
         Some(_) | None => String::new(),
     }
 }

@@ -18,9 +18,7 @@ use std::collections::BTreeSet;
 /// What is asked about one artifact.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArtifactQuestion {
-    /// Which.
     pub artifact: Artifact,
-    /// For which Order.
     pub order: OrderRef,
     /// Whose seal of votes is looked for; `None`: no Preparation is known by this digest, and none was named.
     pub seal_of: Option<SealOf>,
@@ -38,9 +36,7 @@ pub struct ArtifactQuestion {
 /// SHA-256, and what it proves of the artifact.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeptRecord {
-    /// In words.
     pub place: &'static str,
-    /// Of its bytes.
     pub digest: Digest,
     /// By a key that is trusted for records, or why it does not count.
     pub found: Result<Proof, String>,
@@ -67,8 +63,10 @@ impl ArtifactQuestion {
         };
         let loaded = preparation.as_ref().and_then(|name| case?.preparations.get(name)).map(|l| &*l.object);
         if let Some(loaded) = loaded.filter(|p| p.spec.artifact.digest != artifact.digest) {
-            let cause =
-                format!("its artifact is {}, and {} is asked about", loaded.spec.artifact.digest, artifact);
+            let cause = format!(
+                "its artifact is {}, but {} was to be verified",
+                loaded.spec.artifact.digest, artifact
+            );
             return Err(Failure::new(crate::error::FailureKind::SaysNo, "other-digest", cause)
                 .with_object(format!("Preparation {}/{}", order.namespace, loaded.metadata.name)));
         }
@@ -147,7 +145,7 @@ fn find_preparation(case: &Case, artifact: &Artifact) -> Result<Option<Preparati
             format!("{list} have this digest, and each has its own votes"),
         )
         .with_object(case.format_order())
-        .with_hint("say which one: --preparation NAME")),
+        .with_hint("choose one: --preparation NAME")),
         (only, _) => Ok(only.cloned()),
     }
 }

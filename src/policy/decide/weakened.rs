@@ -56,7 +56,9 @@ impl Weakenings {
                     key.name,
                     format_added_roles(&key.roles, &[])
                 )),
-                (Some(_), None) => self.push_sentence(format!("key {} is another key", key.name)),
+                (Some(_), None) => {
+                    self.push_sentence(format!("key {} was replaced by another key", key.name))
+                }
                 (_, Some(before)) => {
                     let more = format_added_roles(&key.roles, &before.roles);
                     if !more.is_empty() {
@@ -68,7 +70,7 @@ impl Weakenings {
         for identity in &new.trust.identities {
             match old.trust.identities.iter().find(|i| i.name == identity.name) {
                 Some(before) if before == identity => {}
-                Some(_) => self.push_sentence(format!("identity {} is another", identity.name)),
+                Some(_) => self.push_sentence(format!("identity {} was replaced by another", identity.name)),
                 None => {
                     let roles = format_added_roles(&identity.roles, &[]);
                     self.push_sentence(format!("new identity {}, trusted for {roles}", identity.name));
@@ -134,7 +136,7 @@ impl Weakenings {
         for freeze in &a.freezes {
             if !b.freezes.iter().any(|f| f.from <= freeze.from && f.to >= freeze.to) {
                 self.push_sentence(format!(
-                    "the freeze from {} to {} ({}) no longer stands",
+                    "the freeze from {} to {} ({}) was removed",
                     freeze.from, freeze.to, freeze.reason
                 ));
             }
@@ -204,9 +206,9 @@ impl Weakenings {
     fn compare_checks(&mut self, old: &[Check], new: &[Check]) {
         for check in old {
             match new.iter().find(|c| c.name == check.name) {
-                None => self.push_sentence(format!("check {} is gone", check.name)),
+                None => self.push_sentence(format!("check {} was removed", check.name)),
                 Some(now) if now != check => {
-                    self.push_sentence(format!("check {} asks for something else", check.name))
+                    self.push_sentence(format!("check {} requires something else", check.name))
                 }
                 Some(_) => {}
             }

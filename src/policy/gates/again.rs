@@ -24,20 +24,14 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// A past promotion.
 #[derive(Debug, Clone)]
 pub struct Past {
-    /// Of which Order.
     pub order: OrderRef,
-    /// Where.
     pub environment: EnvironmentName,
-    /// What.
     pub preparation: PreparationName,
-    /// Its artifact.
     pub artifact: Artifact,
     /// What it was rendered from, as the record says.
     pub base_digest: Option<Digest>,
-    /// When.
     pub at: Time,
     /// What each gate said, in the record's order.
     pub gates: Vec<RecordedGate>,
@@ -46,11 +40,9 @@ pub struct Past {
 /// What one gate said.
 #[derive(Debug, Clone)]
 pub struct RecordedGate {
-    /// Its name.
     pub name: String,
     /// `Passed`, or something that promotes nothing.
     pub verdict: String,
-    /// Its parameters.
     pub parameters: Value,
     /// What it rested on.
     pub evidence: Vec<EvidenceRef>,
@@ -127,12 +119,12 @@ impl Past {
         let mut doubts = Vec::new();
         for gate in GateName::ALL {
             let doubt = match self.find_gate(gate) {
-                None => Some(Not("the record says nothing of this gate".into())),
+                None => Some(Not("the record does not mention this gate".into())),
                 Some(_) if named.iter().filter(|n| **n == gate.as_str()).count() > 1 => {
-                    Some(Not("the record speaks of this gate twice".into()))
+                    Some(Not("the record mentions this gate twice".into()))
                 }
                 Some(said) if said.verdict != "Passed" => {
-                    Some(Not(format!("the record says {}, and nothing but Passed promotes", said.verdict)))
+                    Some(Not(format!("the record says {}, but only Passed allows a promotion", said.verdict)))
                 }
                 Some(said) => self.confirm_gate(gate, said, then, now).err(),
             };
@@ -235,7 +227,7 @@ impl Past {
             Soak::Passed { .. } => {}
             Soak::Until(time) | Soak::Unseen(time) => {
                 return Err(Not(format!(
-                    "by the records the soak of {} in {order} was over at {time}, after the promotion at {}",
+                    "according to the records, the soak of {} in {order} was over at {time}, after the promotion at {}",
                     stage.soak, self.at
                 )));
             }
@@ -244,7 +236,7 @@ impl Past {
             | Soak::ClockAhead(time)
             | Soak::Unwatched { seen: time, .. } => {
                 return Err(Not(format!(
-                    "by the records {order} was not healthy with this change for {}; it ended at {time}",
+                    "according to the records, {order} was not healthy with this change for {}; it ended at {time}",
                     stage.soak
                 )));
             }
@@ -299,7 +291,7 @@ impl Past {
         }
         let policy: ApprovalPolicy = parse_part(&said.parameters, "policy").map_err(Not)?;
         let Some(named) = find_pieces(said, "approval").find_map(|e| e.digest) else {
-            return Err(Not("a policy applied, and it names no seal".into()));
+            return Err(Not("a policy applied, but the record names no seal".into()));
         };
         match &then.seal {
             Some(Ok(seal)) => {

@@ -26,7 +26,7 @@ const GATE: GateName = GateName::Approvals;
 const NOT_NEEDED: &str = "no approval is needed";
 
 /// Whoever may push could write who approved what, and that it ran here before.
-const UNSIGNED: &str = "an approval policy applies, and this repository keeps no signed records (--no-records): nothing is promoted; run with a key that signs records, or take the policy out of the Order, its Environment and the Preparation";
+const UNSIGNED: &str = "an approval policy applies, and this repository keeps no signed records (--no-records): nothing is promoted; run with a key that signs records, or remove the policy from the Order, its Environment and the Preparation";
 
 /// The only result of a seal that passes.
 const APPROVED: &str = "Approved";
@@ -85,9 +85,7 @@ pub struct Assessment {
     pub policy: Option<ApprovalPolicy>,
     /// The votes, judged; empty without a policy.
     pub tally: Tally,
-    /// Condition Approved.
     pub reason: Approved,
-    /// The gate's answer.
     pub verdict: Verdict,
     /// The seal that holds.
     pub seal: Option<SealProof>,
@@ -95,7 +93,6 @@ pub struct Assessment {
     pub due: Option<SealRequest>,
 }
 
-/// The gate's answer.
 #[must_use]
 pub fn judge_approvals(case: &Case, facts: &Facts, context: &Context) -> Verdict {
     assess_votes(case, facts, context).verdict
@@ -139,7 +136,7 @@ pub fn assess_votes(case: &Case, facts: &Facts, context: &Context) -> Assessment
         (Approved::SealingApprovals, verdict)
     } else if !tally.vetoes.is_empty() {
         let who = tally.vetoes.join(", ");
-        let message = format!("{who} rejects it; whoever rejected may vote again");
+        let message = format!("{who} rejects it; the same approver may vote again");
         (Approved::ChangesRequested, Verdict::make_waiting(GATE, For::Person(tally.vetoes.clone()), message))
     } else if let Some(seal) = newest.filter(|_| holds) {
         (Approved::Approved, judge_sealed(seal, candidate, &tally))
@@ -182,7 +179,7 @@ fn find_seal(case: &Case, candidate: &Candidate, facts: &Facts) -> FoundSeal {
         // A registry that no longer shows what was sealed hides something: that is no absence.
         Some(Evidence::Missing(looked) | Evidence::Invalid(looked)) => match find_remembered_seal(case) {
             Some(time) => FoundSeal::Unread(format!(
-                "the votes were sealed at {time}, and the registry does not show that seal any more: {}",
+                "the votes were sealed at {time}, but the registry does not list that seal any more: {}",
                 looked.why
             )),
             None => FoundSeal::None,
@@ -299,7 +296,9 @@ fn describe_seal(time: Time, votes: &[VoteStatus]) -> String {
 /// Every plan says it where the votes themselves are not authenticated by us.
 fn describe_trust(context: &Context) -> &'static str {
     match context.electorate.trust() {
-        ApprovalTrust::Repository => "; votes are taken at the repository's word (approvalTrust: Repository)",
+        ApprovalTrust::Repository => {
+            "; votes are trusted because they are in the repository (approvalTrust: Repository)"
+        }
         ApprovalTrust::Signed | ApprovalTrust::Cluster => "",
     }
 }
@@ -366,8 +365,7 @@ fn judge_awaiting(policy: &ApprovalPolicy, tally: &Tally, void: Option<&SealProo
     }
     let person = tally.may_vote.clone();
     if person.is_empty() {
-        message
-            .push_str("; nobody who may vote is left: the Kitchen lists no other approver in these groups");
+        message.push_str("; the Kitchen lists no other approver in these groups");
     } else {
         message.push_str(&format!("; may vote: {}", person.join(", ")));
     }

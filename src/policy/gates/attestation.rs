@@ -56,7 +56,7 @@ pub fn judge_statements(
         (None, _) => deciding.extend(undated),
         (Some(_), None) if !undated.is_empty() => {
             return CheckAnswer::make_failed(format!(
-                "maxAge is asked for, and the statement carries no time; its predicate may be given finishedOn (RFC 3339) ({})",
+                "maxAge is required, but the statement has no time; add finishedOn (RFC 3339) to its predicate ({})",
                 check.predicate_type
             ));
         }

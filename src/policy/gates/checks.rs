@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 
 const GATE: GateName = GateName::Checks;
 
-/// One check's answer.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckAnswer {
     /// Passes, waits, or needs another artifact.

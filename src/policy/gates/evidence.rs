@@ -39,7 +39,6 @@ pub fn collect_claims(case: &Case) -> Vec<(Artifact, Claim)> {
 /// What the registry says of an artifact's signature and provenance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvidenceVerdict {
-    /// For condition Verified.
     pub reason: Verified,
     /// For a person; stable from run to run.
     pub message: String,
@@ -254,7 +253,7 @@ fn judge_origin(case: &Case, candidate: &Candidate, facts: &Facts) -> Option<Ver
     let Evidence::Proven(provenance) = provenance else { return None };
     let bad = |digest: &Digest| provenance.dependencies.contains(digest);
     let wrong = ready::find_rejected(&kitchen.spec, case.place.as_deref(), bad);
-    let what = "its signed provenance lists what is known to be bad among what it was made from";
+    let what = "its signed provenance lists a rejected digest among what it was made from";
     (!wrong.is_empty()).then(|| Verdict::make_failed(GATE, format!("{what}: {}", wrong.join("; "))))
 }
 
@@ -271,7 +270,7 @@ fn judge_build_time(case: &Case, facts: &Facts, built: Option<Time>) -> Option<V
                 Verdict::make_failed(
                     GATE,
                     format!(
-                        "its signed provenance says it was built at {built}, not later than what is deployed ({running}): an Automatic Order never goes back in age"
+                        "its signed provenance says it was built at {built}, not later than what is deployed ({running}): an Automatic Order never promotes an older build"
                     ),
                 )
             })

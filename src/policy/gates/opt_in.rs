@@ -23,7 +23,7 @@ pub fn collect_claims(_case: &Case) -> Vec<(Artifact, Claim)> {
 pub fn admit_slot(slot: &Slot, context: &Context) -> Result<&'static str, String> {
     if slot.observed.as_ref().is_some_and(|live| live.metadata.deletion_timestamp.is_some()) {
         return Err(format!(
-            "Application {} is being deleted; it is not written before it is gone",
+            "Application {} is being deleted; it is written again once it is gone",
             slot.name
         ));
     }
@@ -31,7 +31,7 @@ pub fn admit_slot(slot: &Slot, context: &Context) -> Result<&'static str, String
         Consent::Ours => Ok("created"),
         Consent::Free { observed: true } => Ok("created"),
         Consent::Free { observed: false } if context.require_observation => Err(format!(
-            "whether an Application {} exists was not observed, and argocd.requireObservation asks for it",
+            "whether an Application {} exists was not observed, but argocd.requireObservation requires that",
             slot.name
         )),
         Consent::Free { observed: false } => Ok("not observed"),
@@ -58,7 +58,7 @@ pub fn judge_opt_in(case: &Case, _facts: &Facts, context: &Context) -> Verdict {
         return Verdict::make_waiting(
             GATE,
             For::Person(vec!["the owner of the Application".into()]),
-            if held.is_empty() { "no Cluster can take it".into() } else { held.join("; ") },
+            if held.is_empty() { "no Cluster can receive it".into() } else { held.join("; ") },
         );
     }
     let mut message: Vec<String> =

@@ -28,7 +28,7 @@ pub fn judge_ready(case: &Case, _facts: &Facts, context: &Context) -> Verdict {
     };
     let mut wrong: Vec<String> = Vec::new();
     wrong.extend(case.errors.iter().map(crate::error::Failure::format_sentence));
-    wrong.extend(case.holds.iter().map(|f| format!("held until this is mended: {}", f.format_sentence())));
+    wrong.extend(case.holds.iter().map(|f| format!("held until this is corrected: {}", f.format_sentence())));
     wrong.extend(case.candidate_faults.iter().cloned());
     if let Some(place) = &case.place {
         wrong.extend(collect_place_faults(case, candidate, place, context));
@@ -134,7 +134,7 @@ pub fn collect_admission_faults(
     };
     if !kitchen.registries.is_empty() && !kitchen.registries.iter().any(admits) {
         wrong.push(format!(
-            "repository {repository} is none of the Kitchen's registries: {}",
+            "repository {repository} is not in any of the Kitchen's registries: {}",
             kitchen.registries.join(", ")
         ));
     }

@@ -23,10 +23,8 @@ pub struct SoakRun {
     pub healthy_until: Option<Time>,
 }
 
-/// The answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Soak {
-    /// Long enough.
     Passed {
         /// Since when it was healthy.
         first_healthy: Time,

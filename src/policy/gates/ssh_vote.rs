@@ -64,7 +64,7 @@ pub fn build_vote_bytes(
 /// It is no OpenSSH public key, or one that is too weak (DSA, RSA below 2048 bits), or a certificate.
 pub fn parse_key(line: &str) -> Result<PublicKey, String> {
     let key = PublicKey::from_openssh(line.trim())
-        .map_err(|e| format!("it is no OpenSSH public key, as ssh-ed25519 AAAA…: {e}"))?;
+        .map_err(|e| format!("it is not an OpenSSH public key (expected ssh-ed25519 AAAA…): {e}"))?;
     match key.key_data() {
         KeyData::Rsa(rsa) => {
             let bits = rsa
@@ -72,14 +72,14 @@ pub fn parse_key(line: &str) -> Result<PublicKey, String> {
                 .as_positive_bytes()
                 .map_or(0, |n| n.len() * 8 - n.first().map_or(0, |b| b.leading_zeros() as usize));
             if bits < 2048 {
-                return Err(format!("an RSA key of {bits} bits is too weak: 2048 or more"));
+                return Err(format!("an RSA key of {bits} bits is too weak; use 2048 or more"));
             }
             Ok(key)
         }
         KeyData::Ecdsa(_) | KeyData::Ed25519(_) | KeyData::SkEcdsaSha2NistP256(_) | KeyData::SkEd25519(_) => {
             Ok(key)
         }
-        _ => Err(format!("keys of type {} are not taken: ed25519, ECDSA or RSA", key.algorithm())),
+        _ => Err(format!("keys of type {} are not accepted; use ed25519, ECDSA or RSA", key.algorithm())),
     }
 }
 
@@ -98,7 +98,7 @@ pub fn verify_signature(signature: &str, message: &[u8], keys: &[PublicKey]) -> 
     }
     let signer = PublicKey::from(signature.public_key().clone());
     let Some(key) = keys.iter().find(|key| key.key_data() == signature.public_key()) else {
-        return Err(format!("{} is no key of that approver", signer.fingerprint(HashAlg::Sha256)));
+        return Err(format!("{} is not a key of that approver", signer.fingerprint(HashAlg::Sha256)));
     };
     if matches!(signature.algorithm(), Algorithm::SkEd25519 | Algorithm::SkEcdsaSha2NistP256) {
         // The last five bytes are the flags and the counter (OpenSSH PROTOCOL.u2f); bit 0: somebody was there.
@@ -108,7 +108,7 @@ pub fn verify_signature(signature: &str, message: &[u8], keys: &[PublicKey]) -> 
         }
     }
     key.verify(NAMESPACE, message, &signature).map_err(|_| {
-        "it is not over this namespace, Preparation, digest, decision and submittedTime".to_owned()
+        "it does not sign this namespace, Preparation, digest, decision and submittedTime".to_owned()
     })?;
     Ok(key.fingerprint(HashAlg::Sha256).to_string())
 }
@@ -132,7 +132,7 @@ fn parse_armor(text: &str) -> Result<SshSig, String> {
         .map(|l| String::from_utf8_lossy(l).into_owned())
         .collect();
     SshSig::from_pem(format!("{BEGIN}\n{}\n{END}\n", armored.join("\n")))
-        .map_err(|e| format!("it is no SSHSIG: {e}"))
+        .map_err(|e| format!("it is not an SSHSIG signature: {e}"))
 }
 
 #[cfg(test)]

@@ -272,7 +272,7 @@ fn judge_stage(
             match stage.seen {
                 Some(_) => format!("{order} runs this change and is not healthy yet"),
                 None => format!(
-                    "{order} runs this change; nobody observed its Applications, so nothing says that it is healthy"
+                    "{order} runs this change; its Applications were not observed, so its health is unknown"
                 ),
             },
         ),
@@ -306,7 +306,7 @@ fn judge_stage(
         Soak::Unwatched { ended, seen } => waiting(
             For::Order(order.clone()),
             format!(
-                "{order} ran this change, and it was superseded at {ended}; nobody saw it healthy after {seen}, which is before its soak of {} was over; it must run there again",
+                "{order} ran this change, and it was superseded at {ended}; it was not observed healthy after {seen}, which is before its soak of {} was over; it must run there again",
                 stage.soak
             ),
         ),

@@ -69,7 +69,7 @@ impl Electorate {
                         let owner = owners.entry(fingerprint.clone()).or_insert_with(|| identity.clone());
                         if *owner != identity && shared.insert(fingerprint.clone()) {
                             warnings.push(format!(
-                                "Kitchen approver {name}: sshKeys[{index}] ({fingerprint}) is another approver's key too; it counts for neither"
+                                "Kitchen approver {name}: sshKeys[{index}] ({fingerprint}) is another approver's key too; it counts for neither of them"
                             ));
                         }
                         keys.push(key);
@@ -81,7 +81,7 @@ impl Electorate {
                 KnownVoter { name: name.clone(), groups: approver.groups.iter().cloned().collect(), keys };
             if known.insert(identity.clone(), entry).is_some() && twice.insert(identity) {
                 warnings.push(format!(
-                    "Kitchen approver {name} is listed twice; votes of that identity count for nothing until one is removed"
+                    "Kitchen approver {name} is listed twice; votes of that identity do not count until one is removed"
                 ));
             }
         }
@@ -161,15 +161,11 @@ fn describe_voter(username: &str, identity: &(String, String)) -> String {
 /// What is voted on, and how far it has come.
 #[derive(Debug, Clone)]
 pub struct VoteQuestion<'a> {
-    /// The Order's namespace.
     pub namespace: &'a Namespace,
-    /// The candidate.
     pub preparation: &'a PreparationName,
-    /// Its artifact.
     pub digest: Digest,
     /// Its uid, where it has one.
     pub uid: Option<&'a str>,
-    /// The strictest policy.
     pub policy: &'a ApprovalPolicy,
     /// When it became the target; `None`: it is not, so nothing is sealed.
     pub target_since: Option<Time>,
@@ -179,7 +175,6 @@ pub struct VoteQuestion<'a> {
     pub deployed: bool,
 }
 
-/// The votes, judged.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Tally {
     /// At most 64, by approver and time: what `status.approval.votes` and a seal hold.
@@ -197,14 +192,12 @@ pub struct Tally {
     pub may_vote: Vec<String>,
     /// How many counted votes are only remembered: their file or object is gone.
     pub remembered: usize,
-    /// For people.
     pub warnings: Vec<String>,
 }
 
 /// An Approval as it was read.
 #[derive(Debug, Clone, Copy)]
 pub struct Paper<'a> {
-    /// The object.
     pub approval: &'a Approval,
     /// Whether an API server showed it: it knows who wrote it. What stands in a file does not.
     pub by_server: bool,
@@ -236,7 +229,7 @@ pub fn tally_votes<'a>(
     for cast in casts.iter().filter(|cast| cast.in_hand && !cast.by_server) {
         if electorate.trust == ApprovalTrust::Cluster {
             warnings.push(format!(
-                "Approval {} stands in a file, where nobody vouches for who wrote it; it counts for nothing under approvalTrust: Cluster",
+                "Approval {} comes from a file, which does not prove who wrote it; it does not count under approvalTrust: Cluster",
                 cast.vote.name
             ));
         }
@@ -249,8 +242,8 @@ pub fn tally_votes<'a>(
             return true;
         }
         let effect = match vote.decision {
-            Ballot::Approve => "it counts for nothing",
-            Ballot::Reject => "it counts as a veto all the same",
+            Ballot::Approve => "it does not count",
+            Ballot::Reject => "it still counts as a veto",
         };
         warnings
             .push(format!("Approval {} is dated {stated}, ahead of this run's clock; {effect}", vote.name));

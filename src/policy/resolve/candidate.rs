@@ -30,7 +30,7 @@ pub(super) fn choose_candidate(case: &mut Case, order: &Loaded<Order>, world: &W
             }
             if !loaded.object.spec.artifact.signed {
                 case.candidate_faults.push(format!(
-                    "Preparation {name} does not say artifact.signed: true; its renderer signs nothing or has not yet"
+                    "Preparation {name} does not say artifact.signed: true; its renderer does not sign, or has not signed yet"
                 ));
             }
             case.candidate = Some(candidate);
@@ -55,7 +55,7 @@ fn check_deployed(case: &mut Case) {
             ),
         )
         .with_field("spec.artifact.digest")
-        .with_hint("give the new content a Preparation of its own");
+        .with_hint("create a new Preparation for the new content");
         case.errors.push(failure);
     }
 }
@@ -111,7 +111,7 @@ fn choose_automatic(case: &mut Case, order: &Loaded<Order>) -> Option<Preparatio
                 case.format_order(),
                 "newest-unclear",
                 format!(
-                    "which Preparation is the newest cannot be told: creation times are missing or equal, and parentDigest gives no single tip; candidates: {}",
+                    "cannot determine which Preparation is the newest: creation times are missing or equal, and parentDigest gives no single tip; candidates: {}",
                     list.join(", ")
                 ),
             )
@@ -165,7 +165,7 @@ fn check_age(case: &Case, deployed: &DeployedNow, candidate: &Loaded<Preparation
         "Preparation {}, which is deployed, is gone, and nothing says that {name} is newer: it was not made from it, nor after it was promoted",
         deployed.preparation
     );
-    let hint = format!("bring it back, or switch to Manual and promote {name}");
+    let hint = format!("restore it, or switch to Manual and promote {name}");
     Some(make_input_failure(candidate, case.format_order(), "age-unknown", cause).with_hint(hint))
 }
 

@@ -6,12 +6,10 @@ use crate::model::time::Time;
 use crate::model::world::Loaded;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// The answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Newest {
     /// There is no Ready one.
     None,
-    /// This one.
     One(PreparationName),
     /// No rule gives one answer; the candidates are listed.
     Unclear(Vec<PreparationName>),

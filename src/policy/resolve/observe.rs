@@ -16,7 +16,6 @@ use std::sync::Arc;
 /// What we wrote into one Application.
 #[derive(Debug, Clone, Copy)]
 pub struct WantedApplication<'a> {
-    /// Repository and digest.
     pub artifact: &'a Artifact,
     /// The Cluster's API server.
     pub server: &'a str,
@@ -29,7 +28,6 @@ pub struct WantedApplication<'a> {
 /// What one Application says of what we wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApplicationState {
-    /// Deployed and healthy.
     Healthy {
         /// The latest of health transition, operation end and promotion.
         since: Time,
@@ -53,7 +51,6 @@ pub enum ApplicationState {
         ran: bool,
         /// When Argo CD last compared, where it says so.
         reconciled: Option<Time>,
-        /// For people.
         why: String,
     },
 }
@@ -85,9 +82,7 @@ pub enum NotYet {
     OtherOperation,
     /// Nothing was compared since the operation ended.
     NotReconciled,
-    /// Health Progressing.
     Progressing,
-    /// Health Suspended.
     Suspended,
     /// Health Unknown, or none.
     HealthUnknown,
@@ -219,7 +214,9 @@ fn judge_status(status: &ApplicationStatus, wanted: &WantedApplication, now: Tim
     if let Some(ahead) = [reconciled, since].into_iter().find(|t| *t > now.add_span(SKEW)) {
         return not_yet(
             NotYet::ClockAhead,
-            format!("it speaks of {ahead}, ahead of this run's clock; one of the two clocks is wrong"),
+            format!(
+                "it contains the time {ahead}, which is ahead of this run's clock; one of the two clocks is wrong"
+            ),
         );
     }
     let said = |what: &str, message: Option<&str>| match message {
@@ -255,7 +252,6 @@ pub enum Health {
     NotObserved,
     /// On one Ready Cluster at least.
     Degraded {
-        /// The earliest.
         since: Time,
         /// Which Clusters, and what; stable while it lasts.
         what: String,
@@ -289,7 +285,6 @@ pub struct Steady {
 /// One Cluster that what is pinned was written for.
 #[derive(Debug, Clone)]
 pub struct Pinned {
-    /// Its name.
     pub cluster: ClusterName,
     /// Whether its health counts.
     pub ready: bool,
@@ -300,7 +295,6 @@ pub struct Pinned {
 /// One Application that what is deployed was written to, as observed.
 #[derive(Debug, Clone)]
 pub struct Seen {
-    /// The Cluster.
     pub cluster: ClusterName,
     /// The API server that was written.
     pub server: String,

@@ -16,7 +16,6 @@ pub const IMPLICIT: &str = "in-cluster";
 /// One Cluster of a [`Place`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PlaceCluster {
-    /// Its name.
     pub name: ClusterName,
     /// Its API server as written; empty for a missing one.
     pub server: String,
@@ -38,7 +37,6 @@ pub enum Held {
 /// An Environment with its Clusters looked up.
 #[derive(Debug, Clone)]
 pub struct Place {
-    /// The Environment's name.
     pub name: EnvironmentName,
     /// Argo CD's AppProject.
     pub project: String,
@@ -99,7 +97,8 @@ impl Places {
         let names = || {
             let known: Vec<&str> = self.places.keys().map(EnvironmentName::as_str).collect();
             if known.is_empty() {
-                "no Environment object was read; remove spec.environment to deploy beside Argo CD".to_owned()
+                "no Environment object was read; remove spec.environment to deploy to the cluster of Argo CD"
+                    .to_owned()
             } else {
                 format!("Environments that exist: {}", known.join(", "))
             }
@@ -108,7 +107,7 @@ impl Places {
             (None, Some(implicit)) => Ok(implicit.clone()),
             (None, None) => Err(Failure::new_input(
                 "no-environment",
-                "it names no Environment, and as soon as one exists every Order must",
+                "it names no Environment; once an Environment object exists, every Order must name one",
             )
             .with_field("spec.environment")
             .with_hint(names())),

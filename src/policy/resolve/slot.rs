@@ -14,11 +14,8 @@ use std::sync::Arc;
 /// An Order's Application on one Cluster.
 #[derive(Debug, Clone)]
 pub struct Slot {
-    /// The Cluster.
     pub cluster: PlaceCluster,
-    /// The Application's name.
     pub name: ApplicationName,
-    /// Its file.
     pub path: String,
     /// Whether we may write it.
     pub consent: Consent,
@@ -29,7 +26,6 @@ pub struct Slot {
 /// Whether an Application of our name may be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Consent {
-    /// We wrote it.
     Ours,
     /// Nobody has one of that name; `observed`: Argo CD's own list was seen.
     Free {
@@ -108,7 +104,7 @@ fn judge_consent(
         };
     }
     if let Some((other, file)) = elsewhere {
-        let whose = file.owner.as_ref().map_or("nobody of ours".to_owned(), |o| format!("Order {o}"));
+        let whose = file.owner.as_ref().map_or("no Order".to_owned(), |o| format!("Order {o}"));
         return Consent::Refused(format!(
             "{other} already has an Application named {name} (it belongs to {whose}); wanted: none outside {path}; move that file there"
         ));

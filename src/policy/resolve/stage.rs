@@ -14,13 +14,11 @@ use std::sync::Arc;
 /// An upstream Order, as far as the gate needs it.
 #[derive(Debug, Clone)]
 pub struct Stage {
-    /// Which.
     pub order: OrderRef,
     /// How long the change must have been healthy there.
     pub soak: Span,
     /// Why nothing can be said of it, where that is so: its object or Serving cannot be read.
     pub unreadable: Option<String>,
-    /// Its Serving.
     pub serving: Option<Arc<Serving>>,
     /// What is deployed there.
     pub deployed: Option<DeployedNow>,
@@ -120,7 +118,7 @@ fn make_cycle_failure(case: &Case, ring: &[OrderRef]) -> Failure {
     .with_object(case.format_order())
     .with_field("spec.promotion.upstream")
     .with_hint(
-        "take one of these stages out of spec.promotion.upstream (of the Order, or of its Environment)",
+        "remove one of these stages from spec.promotion.upstream (of the Order, or of its Environment)",
     );
     match &case.origin {
         Some(origin) => failure.with_place(origin.make_place()),

@@ -4,9 +4,7 @@ use kube_yaml::Error;
 use kube_yaml::node::{Node, Style, Value as Tree};
 use serde_json::{Map, Value as Json};
 
-/// Opens a token.
 pub(super) const OPEN: char = '\u{E000}';
-/// Closes a token.
 const CLOSE: char = '\u{E001}';
 /// Digit 0 of a token's number; no ASCII digits, so that no filter with ordinary arguments can change one.
 const ZERO: u32 = 0xE010;
@@ -55,7 +53,7 @@ impl OutputShape {
         };
         Ok(match &node.value {
             Tree::Scalar(scalar) if scalar.style == Style::Tagged => {
-                return Err(Error::new("template", node.at, "has a tag (!…) that means nothing here"));
+                return Err(Error::new("template", node.at, "has a tag (!…), which is not supported"));
             }
             Tree::Scalar(scalar) => match parts(&scalar.text)?.as_slice() {
                 [] | [ScalarPart::Text(_)] => Self::Fixed(node.to_json()),

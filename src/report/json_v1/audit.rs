@@ -39,7 +39,6 @@ struct FindingItem<'a> {
     message: &'a str,
 }
 
-/// The document.
 #[must_use]
 pub fn format_audit(audit: &Audit, range: Option<&str>) -> String {
     format_document(&HistoryVerification {

@@ -65,7 +65,6 @@ struct Vote {
     comment: Option<String>,
 }
 
-/// The document.
 #[must_use]
 pub fn format_explanation(view: &View<'_>, row: &model::PlanRow, more: &model::Explained) -> String {
     format_document(&Explanation {

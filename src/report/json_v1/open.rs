@@ -32,7 +32,6 @@ struct OpenPromotionItem<'a> {
     message: Option<&'a str>,
 }
 
-/// The document.
 #[must_use]
 pub fn format_open_promotions(items: &[OpenPromotion], viewer: Option<&str>, at: Time) -> String {
     format_document(&OpenPromotions {

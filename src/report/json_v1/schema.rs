@@ -3,7 +3,6 @@
 use super::{API_VERSION, audit, explain, get, open, verify};
 use schemars::{JsonSchema, Schema, SchemaGenerator, generate::SchemaSettings};
 
-/// Makes one schema.
 pub type Make = fn() -> Schema;
 
 /// File name of each output's schema, and what makes it.

@@ -153,7 +153,6 @@ struct Failed {
     retryable: bool,
 }
 
-/// The document.
 #[must_use]
 pub fn format_verification(
     found: &model::Verification,

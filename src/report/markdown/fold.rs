@@ -32,7 +32,6 @@ pub struct Fold {
 const END: &str = "\n</details>\n";
 
 impl Fold {
-    /// Of one Order.
     pub fn new(view: &View<'_>, row: &PlanRow) -> Self {
         let mut head = format!(
             "\n<details><summary>{}: {}</summary>\n",

@@ -1,8 +1,8 @@
 //! The registries, as the settings describe them.
 
 use super::Outside;
-use oci_registry::{HostConfig, RegistriesConfig};
 use crate::settings::Settings;
+use oci_registry::{HostConfig, RegistriesConfig};
 use std::path::PathBuf;
 
 pub(super) fn configure_registries(

@@ -228,10 +228,10 @@ fn wrong_objects_are_refused_in_words() {
             "should be less than or equal to 0",
         ),
         (order(json!({"upstream": [{"order": "a/b/c"}]})), "spec.promotion.upstream[0].order"),
-        (check(json!({})), "exactly one of attestation and vulnerabilities is wanted"),
+        (check(json!({})), "exactly one of attestation and vulnerabilities must be set"),
         (
             check(json!({"attestation": {"predicateType": "t"}, "vulnerabilities": {"maxAge": "1h"}})),
-            "exactly one of attestation and vulnerabilities is wanted",
+            "exactly one of attestation and vulnerabilities must be set",
         ),
         (check(json!({"vulnerabilities": {"maxCritical": 0}})), "vulnerabilities.maxAge: Required value"),
         (
@@ -300,8 +300,8 @@ fn wrong_objects_are_refused_in_words() {
     let preparation = preparation("shop", "podinfo", 1);
     server.create(&preparation);
     for (object, change, says) in [
-        (&vote, json!({"spec": {"decision": "Approve"}}), "a vote is cast once"),
-        (&vote, json!({"spec": {"comment": "on second thoughts"}}), "a vote is cast once"),
+        (&vote, json!({"spec": {"decision": "Approve"}}), "a vote cannot be changed"),
+        (&vote, json!({"spec": {"comment": "on second thoughts"}}), "a vote cannot be changed"),
         (&preparation, json!({"spec": {"targetNamespace": "kube-system"}}), "Preparation spec is immutable"),
     ] {
         let body = Some(("application/merge-patch+json", &change));

@@ -328,7 +328,7 @@ fn b77_what_goes_is_ours_and_what_is_being_deleted_is_not_written() {
     });
     server.delete(order);
     let plan = place.expedite(&["plan", "--config", "expedite.yaml"]);
-    assert!(plan.stdout.contains("; its workload goes with it"), "{}", plan.stdout);
+    assert!(plan.stdout.contains("; its workload is deleted with it"), "{}", plan.stdout);
     assert!(plan.stdout.contains(&name("us-1")) && !plan.stdout.contains(&name("eu-1")), "{}", plan.stdout);
     run(&place).ok();
     assert_eq!(committed(&place), BTreeMap::new());

@@ -334,7 +334,7 @@ fn a_vote_is_its_voters_own_and_a_veto_stays() {
             &["apply", "--server-side", "--force-conflicts", "-f", "-"],
             &vote("ann-2", "ann", &[], "Approve"),
         );
-        assert!(edited.contains("a vote is cast once"), "{edited}");
+        assert!(edited.contains("a vote cannot be changed"), "{edited}");
         let labelled =
             says(who, &["label", "approval", "ann-2", "-n", "shop", "--overwrite", "seen=yes"], &Value::Null);
         assert_eq!(labelled, "taken", "labels are not the vote");

@@ -63,7 +63,9 @@ fn the_workload_changes_hands_and_the_old_file_goes_once_that_is_seen() {
     let before = head(&place);
     let said = at(&place, "2026-02-10T12:20:00Z", &[]);
     assert!(
-        said.ok().contains("its workload changes hands, and it goes once it is observed"),
+        said.ok().contains(
+            "its workload moves to the new Application, and this one is removed once it is observed"
+        ),
         "{}",
         said.stdout
     );

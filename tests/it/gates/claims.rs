@@ -101,7 +101,7 @@ fn b55_conditions_of_an_upstream_say_nothing_of_what_it_ran() {
     let plan = sim.run();
     assert_eq!(
         upstream_says(&plan),
-        "staging/podinfo runs this change; nobody observed its Applications, so nothing says that it is healthy"
+        "staging/podinfo runs this change; its Applications were not observed, so its health is unknown"
     );
     assert_eq!(sim.deployed(SHOP), None);
 }

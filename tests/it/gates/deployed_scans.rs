@@ -32,7 +32,7 @@ fn the_newest_scan_of_what_is_deployed_is_kept_and_a_rise_warns() {
     assert_eq!(
         causes,
         [
-            "vulnerabilities of what is deployed rose by the scan of 2026-11-30T08:30:00Z: critical from 1 to 3"
+            "the scan of 2026-11-30T08:30:00Z found more vulnerabilities in what is deployed: critical from 1 to 3"
         ]
     );
     assert_eq!(sim.deployed(SHOP).as_deref(), Some("p1"), "what is deployed stays");

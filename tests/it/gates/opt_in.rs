@@ -101,5 +101,5 @@ fn what_was_not_observed_is_said_and_may_be_asked_for() {
     );
     let verdict = gate(&plan, SHOP, GateName::OptIn);
     assert!(!verdict.is_passed());
-    assert!(verdict.message.contains("was not observed, and argocd.requireObservation asks for it"));
+    assert!(verdict.message.contains("was not observed, but argocd.requireObservation requires that"));
 }

@@ -266,7 +266,7 @@ fn history_cannot_lengthen_what_was_seen() {
         sim.promote(SHOP, "p1");
         let plan = sim.run();
         let message = &gate(&plan, SHOP, GateName::Upstream).message;
-        assert!(message.contains("nobody saw it healthy after 2026-11-30T11:00:00Z"), "{message}");
+        assert!(message.contains("it was not observed healthy after 2026-11-30T11:00:00Z"), "{message}");
         assert_eq!(sim.deployed(SHOP), None);
     }
 }

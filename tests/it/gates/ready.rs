@@ -62,8 +62,10 @@ fn a_registry_must_be_one_of_the_kitchens() {
         let wanted = bad.trim_matches('"');
         assert_eq!(
             from(bad),
-            format!("repository oci://r.example/shop/podinfo is none of the Kitchen's registries: {wanted}")
-                .replace("oci://", "")
+            format!(
+                "repository oci://r.example/shop/podinfo is not in any of the Kitchen's registries: {wanted}"
+            )
+            .replace("oci://", "")
         );
     }
 }
@@ -104,7 +106,7 @@ fn a_known_bad_base_is_found_in_the_provenance_too() {
     assert_eq!(
         verdict.message,
         format!(
-            "its signed provenance lists what is known to be bad among what it was made from: {} is on the Kitchen's reject list: old libc",
+            "its signed provenance lists a rejected digest among what it was made from: {} is on the Kitchen's reject list: old libc",
             digest("base")
         )
     );
@@ -145,7 +147,7 @@ fn all_that_is_wrong_is_said_at_once() {
         "does not say artifact.signed: true",
         "namespace shop may not deploy",
         "Cluster gone, which Environment production names, does not exist",
-        "is none of the Kitchen's registries",
+        "is not in any of the Kitchen's registries",
     ] {
         assert!(said.contains(part), "{part}: {said}");
     }

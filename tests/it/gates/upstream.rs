@@ -136,7 +136,7 @@ fn a_dead_upstream_does_not_soak_by_being_superseded() {
         assert_eq!(sim.deployed(SHOP), None);
         assert_eq!(
             upstream_says(&plan),
-            "staging/podinfo ran this change, and it was superseded at 2026-11-30T15:00:00Z; nobody saw it healthy after 2026-11-30T10:09:00Z, which is before its soak of 1h was over; it must run there again"
+            "staging/podinfo ran this change, and it was superseded at 2026-11-30T15:00:00Z; it was not observed healthy after 2026-11-30T10:09:00Z, which is before its soak of 1h was over; it must run there again"
         );
     }
 }
@@ -228,7 +228,7 @@ fn a_provenance_that_nobody_read_is_not_told_as_lacking() {
         let plan = sim.run();
         assert_eq!(
             upstream_says(&plan),
-            "staging/podinfo runs this change; nobody observed its Applications, so nothing says that it is healthy"
+            "staging/podinfo runs this change; its Applications were not observed, so its health is unknown"
         );
     }
     Argo::healthy_since(at("09:00")).look(&mut sim, &[]);

@@ -51,12 +51,12 @@ fn an_object_must_say_what_it_is() {
         (
             format!("{HEAD}kind: Order\nmetadata: {{name: A, namespace: shop}}\nspec: {{}}\n"),
             "",
-            "metadata.name: \"A\" is no Order name",
+            "metadata.name: \"A\" is not a valid Order name",
         ),
         (
             format!("{HEAD}kind: Order\nmetadata: {{name: a, namespace: Shop}}\nspec: {{}}\n"),
             "",
-            "metadata.namespace: \"Shop\" is no namespace",
+            "metadata.namespace: \"Shop\" is not a valid namespace",
         ),
         (format!("{HEAD}kind: Order\nspec: {{}}\n"), "", "metadata: is required and missing"),
         (

@@ -43,17 +43,17 @@ fn values_out_of_range_are_named_with_their_field() {
         (
             "Order",
             "  promotion: {upstream: [{order: a/b/c}]}\n",
-            "spec.promotion.upstream[0].order: \"b/c\" is no Order name",
+            "spec.promotion.upstream[0].order: \"b/c\" is not a valid Order name",
         ),
         (
             "Order",
             "  promotion: {windows: [{timezone: Mars/Base, from: \"09:00\", to: \"16:00\"}]}\n",
-            "spec.promotion.windows[0].timezone: \"Mars/Base\" is no IANA time zone",
+            "spec.promotion.windows[0].timezone: \"Mars/Base\" is not an IANA time zone",
         ),
         (
             "Order",
             "  promotion: {windows: [{timezone: UTC, days: [Monday], from: \"9\", to: \"16:00\"}]}\n",
-            "spec.promotion.windows[0].from: \"9\" is no time of day",
+            "spec.promotion.windows[0].from: \"9\" is not a time of day",
         ),
         (
             "Order",
@@ -63,7 +63,7 @@ fn values_out_of_range_are_named_with_their_field() {
         (
             "Environment",
             "  promotion: {upstream: [{order: b}]}\n",
-            "spec.promotion.upstream[0].order: \"b\" is no Order",
+            "spec.promotion.upstream[0].order: \"b\" is not a valid Order name",
         ),
         (
             "Environment",

@@ -152,7 +152,7 @@ fn b08_a_soak_is_exact_or_an_error() {
         assert!(world.orders.is_empty(), "{text:?} never means no soak");
         let message = &said(&world)[0];
         let want = "shop/a | objects/a.yaml:7:24: Order shop/a: spec.promotion.upstream[0].soak: ";
-        assert!(message.starts_with(want) && message.contains("is no duration"), "{message}");
+        assert!(message.starts_with(want) && message.contains("is not a duration"), "{message}");
     }
 }
 

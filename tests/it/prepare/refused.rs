@@ -52,7 +52,7 @@ fn an_order_a_tag_or_a_repository_that_is_not_there() {
         "registries: [\"other.example\"]",
     );
     let said = prepare(&place, &reference, "shop/catalog", &["--skip-evidence"]);
-    refused(&said, 5, &["is none of the Kitchen's registries: other.example"]);
+    refused(&said, 5, &["is not in any of the Kitchen's registries: other.example"]);
 }
 
 #[test]

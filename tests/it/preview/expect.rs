@@ -62,7 +62,7 @@ fn a_world_that_moved_is_told_apart() {
         "roles: [signature, provenance]",
         "roles: [signature, provenance, checks]",
     );
-    refused(&["the Kitchen's trust or the settings are others"]);
+    refused(&["the Kitchen's trust or the settings differ"]);
     place.write("objects/kitchen.yaml", &kitchen);
     // Another run was faster.
     place.expedite(&["withdraw", "shop/basket"]).ok();
@@ -79,6 +79,6 @@ fn what_is_no_fingerprint_is_wrong_usage() {
     for text in ["", "e1.AAAA", "sha256:00"] {
         let said = place.expedite(&["plan", "--expect", text]);
         said.exits(64);
-        assert!(said.stderr.contains("is no fingerprint of a plan"), "{}", said.stderr);
+        assert!(said.stderr.contains("is not a fingerprint of a plan"), "{}", said.stderr);
     }
 }

@@ -63,7 +63,7 @@ fn the_newest_seal_decides_and_no_weaker_policy_than_todays() {
         &result(&bench, &[], 5),
         "approvals",
         "Invalid",
-        "sealed under a policy of 1 from platform; today's wants 2",
+        "sealed under a policy of 1 from platform; today's policy requires 2",
     );
     bench.attach(APPROVAL, bench::seal("Approved", "2026-02-09T10:30:00Z", 2));
     says(

@@ -174,7 +174,7 @@ fn the_key_alone_does_not_make_gates_pass() {
     let same = |text: String| text;
     with_the_key(|_| {}, same).clean();
     with_the_key(|p| gate(p, "Upstream")["parameters"]["upstream"][0]["soak"] = json!("3h"), same)
-        .finds("gate", "gate Upstream of podinfo-1: by the records the soak of 3h");
+        .finds("gate", "gate Upstream of podinfo-1: according to the records, the soak of 3h");
     with_the_key(|p| gate(p, "Upstream")["parameters"]["upstream"][0]["order"] = json!("shop/other"), same)
         .finds("gate", "no record proves that shop/other ran this change");
     with_the_key(|p| gate(p, "Approvals")["parameters"]["policy"]["requiredApprovals"] = json!(2), same)
@@ -203,9 +203,9 @@ fn the_key_alone_does_not_make_gates_pass() {
         .finds("gate", "not in the registry any more");
     with_the_key(|p| gate(p, "Approvals")["evidence"] = json!([]), same).finds("gate", "names no seal");
     with_the_key(|p| gate(p, "Opt-in")["verdict"] = json!("Waiting"), same)
-        .finds("gate", "nothing but Passed");
+        .finds("gate", "only Passed allows");
     with_the_key(|p| p["gates"].as_array_mut().unwrap().truncate(3), same)
-        .finds("gate", "gate Approvals of podinfo-1: the record says nothing of this gate");
+        .finds("gate", "gate Approvals of podinfo-1: the record does not mention this gate");
 }
 
 #[test]

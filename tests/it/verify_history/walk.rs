@@ -145,7 +145,7 @@ fn a_repository_without_records_is_told_apart_from_one_that_lost_them() {
     assert_eq!((found.json["unrecorded"].as_u64(), found.json["noRecords"].as_bool()), (Some(1), Some(true)));
     let table = past.verb(&["verify-history", "--no-records"]);
     assert!(
-        table.ok().contains("keeps no signed records: 1 promotion is taken at history's word"),
+        table.ok().contains("keeps no signed records: 1 promotion is trusted from history"),
         "{}",
         table.stdout
     );

@@ -188,7 +188,7 @@ fn answer_seal(question: &ArtifactQuestion, found: Option<&Evidence<SealProof>>,
             request: String::new(),
             status: None,
             why: format!(
-                "the votes were sealed at {time}, and that seal is not shown any more: {}",
+                "the votes were sealed at {time}, but the registry does not list that seal any more: {}",
                 looked.why
             ),
             retryable: false,
@@ -205,11 +205,11 @@ fn describe_void(seal: &SealProof, policy: Option<&ApprovalPolicy>, now: Time) -
         return Some(format!("the newest seal (of {}) says {}", seal.sealed_time, seal.result));
     }
     if seal.sealed_time > now.add_span(SKEW) {
-        return Some(format!("the seal is dated {}, ahead of this clock", seal.sealed_time));
+        return Some(format!("the seal is dated {}, which is ahead of this clock", seal.sealed_time));
     }
     let today = policy.filter(|today| !is_as_strict(&seal.policy, today))?;
     Some(format!(
-        "it was sealed under a policy of {}; today's wants {}",
+        "it was sealed under a policy of {}; today's policy requires {}",
         format_policy(&seal.policy),
         format_policy(today)
     ))

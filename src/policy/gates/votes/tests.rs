@@ -274,7 +274,7 @@ fn an_approver_listed_twice_counts_for_nothing_until_that_is_mended() {
     let mut broken = known("ann", &["platform"]);
     broken.ssh_keys.push("ssh-ed25519 oops".into());
     let electorate = Electorate::new(ApprovalTrust::Signed, &[broken]);
-    assert!(electorate.warnings[0].starts_with("Kitchen approver ann: sshKeys[1]: it is no OpenSSH"));
+    assert!(electorate.warnings[0].starts_with("Kitchen approver ann: sshKeys[1]: it is not an OpenSSH"));
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn under_cluster_only_the_api_server_vouches() {
     assert_eq!(
         tally.warnings,
         [
-            "Approval v1 stands in a file, where nobody vouches for who wrote it; it counts for nothing under approvalTrust: Cluster"
+            "Approval v1 comes from a file, which does not prove who wrote it; it does not count under approvalTrust: Cluster"
         ]
     );
     let pasted = by_server.tally(&[], &seen.votes);
