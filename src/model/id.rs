@@ -77,7 +77,7 @@ macro_rules! text_type {
                 if rule(text) {
                     Ok(Self(text.into()))
                 } else {
-                    Err(IdError(format!("{} is no {}: {}", quote_text(text), $what, $words)))
+                    Err(IdError(format!("{} is not a valid {}: {}", quote_text(text), $what, $words)))
                 }
             }
 
@@ -210,9 +210,9 @@ impl OrderRef {
     /// # Errors
     /// Says what is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, IdError> {
-        let (namespace, name) = text
-            .split_once('/')
-            .ok_or_else(|| IdError(format!("{} is no Order: write <namespace>/<name>", quote_text(text))))?;
+        let (namespace, name) = text.split_once('/').ok_or_else(|| {
+            IdError(format!("{} is not a valid Order name: write <namespace>/<name>", quote_text(text)))
+        })?;
         Ok(Self { namespace: Namespace::parse(namespace)?, name: OrderName::parse(name)? })
     }
 

@@ -53,7 +53,7 @@ impl Digest {
     /// # Errors
     /// Says what is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        let wrong = |why: &str| ParseError(format!("{} is no digest: {why}", quote_text(text)));
+        let wrong = |why: &str| ParseError(format!("{} is not a valid digest: {why}", quote_text(text)));
         let digits = text.strip_prefix("sha256:").ok_or_else(|| wrong("it must begin with sha256:"))?;
         Self::from_hex(digits).map_err(|_| wrong("sha256: must be followed by 64 lower-case hex digits"))
     }
@@ -138,7 +138,8 @@ impl OciRepository {
     /// Says what is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
         let bare = text.strip_prefix("oci://").unwrap_or(text);
-        let wrong = |why: &str| ParseError(format!("{} is no OCI repository: {why}", quote_text(text)));
+        let wrong =
+            |why: &str| ParseError(format!("{} is not a valid OCI repository: {why}", quote_text(text)));
         let (host, path) = bare.split_once('/').ok_or_else(|| wrong("it must be <registry>/<repository>"))?;
         if bare.contains('@') || path.contains(':') {
             return Err(wrong("a repository has no tag, digest or user"));
@@ -224,7 +225,9 @@ impl Artifact {
     /// # Errors
     /// Says what is wrong with the text.
     pub fn parse(text: &str) -> Result<Self, ParseError> {
-        let wrong = |why: &str| ParseError(format!("{} is no pinned OCI reference: {why}", quote_text(text)));
+        let wrong = |why: &str| {
+            ParseError(format!("{} is not a valid pinned OCI reference: {why}", quote_text(text)))
+        };
         let bare = text.strip_prefix("oci://").ok_or_else(|| wrong("it must begin with oci://"))?;
         let (place, digest) =
             bare.split_once('@').ok_or_else(|| wrong("it must end in @sha256:<64 hex digits>"))?;
