@@ -1,6 +1,6 @@
-//! Records: what is written down, signed and attached to artifacts.
+//! Records: signed statements that are attached to artifacts.
 //!
-//! [`record`] makes the bodies and [`sign`] the bundles, both pure but for a signer that is a command;
+//! [`record`] makes the bodies and [`sign`] the bundles; both are pure, except that a signer may be a command.
 //! [`attach`] is the only part that talks to a registry. Nothing here knows why something was decided.
 
 pub mod attach;

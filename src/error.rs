@@ -1,11 +1,11 @@
-//! What a person sees when something is wrong: one struct, one place for the exit status.
+//! The error type that users see: one struct, and one place that decides the exit status.
 //!
-//! Every message says what, where, why and what to do next. Text that came from outside is kept as it
-//! came; `report::escape` neutralises it where it is printed.
+//! Every message says what failed, where, why and what to do next. Untrusted text is kept unchanged here;
+//! `report::escape` neutralises it when it is printed.
 
 use std::fmt;
 
-/// What went wrong, as far as anybody branches on it. The exit status follows from it alone.
+/// Class of a failure: the only part that code branches on, and the only source of the exit status.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum FailureKind {
     /// An object, file or setting is wrong.
@@ -14,20 +14,20 @@ pub enum FailureKind {
     Unread,
     /// The repository could not be read or written.
     Repository,
-    /// Something the product itself did not expect.
+    /// A bug: something that Expedite did not expect.
     Internal,
-    /// A check that was asked for says no (`--check`, `verify`, a refused `promote`).
+    /// A requested check failed (`--check`, `verify`, a refused `promote`).
     SaysNo,
     /// The removal guard stopped the run.
     Guard,
-    /// The repository kept moving.
+    /// Other writers kept moving the branch.
     Moved,
     /// The command line is wrong.
     Usage,
 }
 
 impl FailureKind {
-    /// The exit status (`docs/design/command-line.md#exit-status`): the only place that knows it.
+    /// The exit status (`docs/design/command-line.md#exit-status`); defined here only.
     #[must_use]
     pub fn exit_status(self) -> u8 {
         match self {
@@ -46,11 +46,11 @@ pub const CHANGES: u8 = 2;
 /// A place in a file. Line and column count from 1.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct At {
-    /// As the user would name it.
+    /// Name of the file in the user's terms.
     pub file: String,
-    /// Absent where only the file is known.
+    /// Absent if only the file is known.
     pub line: Option<u32>,
-    /// Absent where only the line is known.
+    /// Absent if only the line is known.
     pub column: Option<u32>,
 }
 
@@ -75,7 +75,7 @@ impl fmt::Display for At {
     }
 }
 
-/// One thing that is wrong, for a person. Also used for warnings, by whoever prints it.
+/// One problem, described for a user. Callers that print warnings use it too.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     /// Decides the exit status.
@@ -84,7 +84,7 @@ pub struct Failure {
     pub code: &'static str,
     /// The object or thing, `Order shop/podinfo`.
     pub what: Option<String>,
-    /// Where it is written.
+    /// Position in a file.
     pub at: Option<At>,
     /// The field's path, `spec.promotion.mode`.
     pub field: Option<String>,
@@ -107,7 +107,7 @@ impl Failure {
         Self::new(FailureKind::Input, code, cause)
     }
 
-    /// What is wrong with a YAML text, or a value in it, of `file`.
+    /// A problem with the YAML text of `file`, or with a value in it.
     #[must_use]
     pub fn from_yaml(error: &kube_yaml::Error, file: &str) -> Self {
         let at = At { file: file.to_owned(), line: Some(error.at.line), column: Some(error.at.column) };
@@ -147,7 +147,7 @@ impl Failure {
         self
     }
 
-    /// Object, field and cause without the place: the same on every machine, for what is committed.
+    /// Object, field and cause without the position. Committed messages use it because it is the same on every machine.
     #[must_use]
     pub fn format_sentence(&self) -> String {
         let parts = [self.what.as_deref(), self.field.as_deref(), Some(self.cause.as_str())];

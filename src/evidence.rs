@@ -1,8 +1,8 @@
 //! Evidence: Asks → Facts. Reads registries; knows nothing of Orders' policies.
 //!
-//! [`gather`] fetches; everything that decides whether bytes prove a claim is pure and stands in the files
-//! beside it, from the bytes up: [`json`], [`envelope`] and [`simple_signing`] (what was signed, by whom),
-//! [`statement`] (of what), then one file per claim, and [`judge`], which keeps count.
+//! [`gather`] fetches; the code that decides whether bytes prove a claim is pure and in the other files, from the bytes
+//! up: [`json`], [`envelope`] and [`simple_signing`] (what was signed, by whom), [`statement`] (about what), then one
+//! file per claim, and [`judge`], which collects the results.
 
 pub mod approvals;
 pub mod archive;

@@ -1,11 +1,11 @@
-//! The comment on a pull request: one for each pipeline, found again and edited in place.
+//! The pull request comment: one for each pipeline, found again and edited in place.
 //!
-//! [`resolve_target()`] says from a CI's variables where it goes; [`post_comment`] brings it there. What a request looks like
-//! (`api`), which comments are ours (`sticky`) and how long to wait for a forge that refuses (`pace`) is pure;
-//! `http` sends. Nothing here knows what a plan is: the text is handed in.
+//! [`resolve_target()`] finds the pull request from a CI's variables; [`post_comment`] writes the comment. The shape of
+//! requests (`api`), which comments are ours (`sticky`) and how long to wait after a refusal (`pace`) are pure; `http`
+//! sends. Nothing here knows what a plan is: the caller passes the text.
 //!
-//! Runs overlap: every one that writes reads again, and all keep the oldest comment of ours and remove the
-//! others, so that one is left however they interleave. A run whose commit is no longer the newest of its pull
+//! Runs may overlap. Each run that writes reads the list again, keeps our oldest comment and removes our others,
+//! so that exactly one remains in any order of events. A run whose commit is no longer the newest of its pull
 //! request writes nothing.
 
 mod api;
@@ -24,19 +24,19 @@ use git_commits::Environment;
 use http::{Client, ForgeRefusal};
 use sticky::Own;
 
-/// A forge whose REST API is spoken.
+/// A forge with a supported REST API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forge {
     /// github.com or a GitHub Enterprise Server.
     Github,
-    /// gitlab.com or a GitLab of one's own.
+    /// gitlab.com or a self-managed GitLab.
     Gitlab,
     /// Gitea or Forgejo.
     Gitea,
 }
 
 impl Forge {
-    /// As the command line names it.
+    /// Its name on the command line.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -46,8 +46,8 @@ impl Forge {
         }
     }
 
-    /// Most bytes of a comment. GitHub takes 65,536 characters, GitLab 1,000,000, and a character has a byte at
-    /// least; Gitea names no limit, and gets what GitHub does.
+    /// Largest comment in bytes. GitHub takes 65,536 characters, GitLab 1,000,000, and a character has at least one
+    /// byte; Gitea documents no limit and gets GitHub's.
     #[must_use]
     pub fn comment_bytes(self) -> usize {
         match self {
@@ -67,46 +67,46 @@ impl Forge {
     }
 }
 
-/// What became of the comment.
+/// What was done to the comment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CommentOutcome {
-    /// There was none.
+    /// A new comment.
     Created,
-    /// There was one, with another text.
+    /// An existing comment with another text.
     Updated,
-    /// It says this already.
+    /// The comment already has this text.
     Unchanged,
-    /// The pull request has a newer commit: this, whose own run comments.
+    /// The pull request has this newer commit, and the run for that commit comments.
     Superseded(String),
 }
 
-/// A comment that stands.
+/// The comment after a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Posted {
     /// What was done.
     pub outcome: CommentOutcome,
-    /// Its page, where the forge tells; foreign text.
+    /// Address of its page, if the forge reports it; untrusted text.
     pub page: Option<String>,
-    /// Others of ours that were removed.
+    /// Number of our other comments that were removed.
     pub removed: usize,
-    /// Others of ours that could not be removed.
+    /// Our other comments that could not be removed.
     pub left: Vec<Failure>,
 }
 
-/// Why there is no comment.
+/// Why commenting failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unposted {
-    /// The token may not, or there is none: as it is for a pull request from a fork.
+    /// The token has no right to comment, or there is no token, as for a pull request from a fork.
     Denied(Failure),
     /// Anything else.
     Failed(Failure),
 }
 
-/// Where the comment goes, by the variables of a CI run and the event that it was started by.
+/// Finds the pull request from the variables of a CI run and the event that started it.
 ///
 /// # Errors
-/// A variable is missing or makes no sense; the failure names it. No token is no error where none is given to
-/// the run by design: for a pull request from a fork.
+/// A variable is missing or invalid; the failure names it. A missing token is not an error for a pull request
+/// from a fork, where CI gives the run no token by design.
 pub fn resolve_target(forge: Forge, environment: &Environment) -> Result<CommentTarget, Failure> {
     let event = match (forge, environment.get_path("GITHUB_EVENT_PATH")) {
         (Forge::Gitlab, _) | (_, None) => None,
@@ -118,10 +118,10 @@ pub fn resolve_target(forge: Forge, environment: &Environment) -> Result<Comment
     CommentTarget::from_environment(forge, environment, event.as_deref())
 }
 
-/// Makes `text` the comment that begins with `marker`: its first line is put there.
+/// Creates or edits the comment that begins with `marker`. The marker becomes the first line, before `text`.
 ///
 /// # Errors
-/// The token may not, or the forge cannot be reached or understood.
+/// The token has no right to it, or the forge does not respond or gives an unexpected response.
 pub fn post_comment(
     target: &CommentTarget,
     marker: &str,
@@ -136,10 +136,10 @@ pub fn post_comment(
     run.finish_run()
 }
 
-/// The comment of ours that begins with `marker`, as it stands.
+/// Reads our comment that begins with `marker`.
 ///
 /// # Errors
-/// The token may not, or the forge cannot be reached or understood.
+/// The token has no right to it, or the forge does not respond or gives an unexpected response.
 pub fn read_comment(
     target: &CommentTarget,
     marker: &str,
@@ -158,8 +158,8 @@ pub fn read_comment(
     }
 }
 
-/// How often a run reads again before it gives up: after its own creation, and after answers that left open
-/// whether a comment was made.
+/// How often a run reads the list before it gives up: after creating a comment, and after responses that do not
+/// show whether a comment was created.
 const ROUNDS: u32 = 6;
 
 struct CommentRun<'a> {
@@ -167,9 +167,9 @@ struct CommentRun<'a> {
     client: Client<'a>,
     marker: &'a str,
     text: &'a str,
-    /// Whose comments are ours, once it was asked.
+    /// Author of our comments, after the first request for it.
     own: Option<Own>,
-    /// The comment that this run made.
+    /// The comment that this run created.
     created: Option<ForgeComment>,
 }
 
@@ -194,10 +194,10 @@ impl CommentRun<'_> {
         })))
     }
 
-    /// One look at what is there, and what follows from it; `None`: look again.
+    /// Reads the comments once and acts on them; `None`: read again.
     fn run_round(&mut self) -> Result<Option<Posted>, ForgeRefusal> {
         let mut ours = self.fetch_own_comments()?;
-        // A list may lag behind: what this run made is not made again because of it.
+        // The list may lag behind, so a comment that this run created is not created again.
         if let Some(made) = self.created.clone().filter(|made| ours.iter().all(|c| c.id != made.id)) {
             ours.push(made);
             ours.sort_by_key(|comment| comment.id);
@@ -216,7 +216,7 @@ impl CommentRun<'_> {
         let Some((kept, others)) = ours.split_first() else {
             let answer = self.client.send_call(&self.target.make_create_call(self.text))?;
             self.created = Some(self.target.parse_comment(&answer).map_err(ForgeRefusal::Unclear)?);
-            // Another run may have made one at the same time.
+            // Another run may have created one at the same time.
             return Ok(None);
         };
         let mut done = make_posted(CommentOutcome::Unchanged, kept);
@@ -242,8 +242,8 @@ impl CommentRun<'_> {
         Ok(Some(done))
     }
 
-    /// The newer run comments. What this one made stays only where nothing else of ours is there: that run
-    /// will find it.
+    /// The run for the newer commit comments. A comment that this run created stays only if it is our only one:
+    /// the other run will find and edit it.
     fn step_back(&mut self, ours: &[ForgeComment], head: String) -> Result<Posted, ForgeRefusal> {
         let mut done =
             Posted { outcome: CommentOutcome::Superseded(head), page: None, removed: 0, left: Vec::new() };
@@ -279,7 +279,7 @@ impl CommentRun<'_> {
             if page == api::PAGES {
                 return Err(ForgeRefusal::Failed(self.target.make_failure(
                     "too-many-comments",
-                    format!("it has more than {} comments", api::PAGES * api::PER_PAGE),
+                    format!("it has more than {} comments, and no more are read", api::PAGES * api::PER_PAGE),
                 )));
             }
         }
@@ -297,7 +297,7 @@ impl CommentRun<'_> {
         Ok(marked)
     }
 
-    /// Whose the token is. An app's token of GitHub (such as a workflow's own) may not ask: it writes as a bot.
+    /// Finds the token's user. A GitHub app's token (such as a workflow's own) may not ask for it and writes as a bot.
     fn fetch_own_identity(&mut self) -> Result<Own, ForgeRefusal> {
         if self.target.is_app() {
             return Ok(Own::Bot);
@@ -309,7 +309,7 @@ impl CommentRun<'_> {
         }
     }
 
-    /// The newest commit of the pull request, if it is another than this run's.
+    /// The newest commit of the pull request, if it differs from this run's.
     fn fetch_newer_head(&mut self) -> Result<Option<String>, ForgeRefusal> {
         let Some(own) = &self.target.head else { return Ok(None) };
         let answer = self.client.send_call(&self.target.make_pull_call())?;

@@ -1,7 +1,7 @@
-//! Sources → World; a GitOps commit → GitOps. Reads disk and API server; knows nothing of gates and registries.
+//! Sources → World; a GitOps commit → GitOps. Reads the disk and API servers; knows nothing of gates and registries.
 //!
-//! Every object is checked once, here, as far as it can be by itself; a broken one is absent from the World
-//! and named in its problems, together with what it holds. Nothing is skipped without a word.
+//! Every object is checked here once, as far as this needs no other object. A broken object is absent from the World
+//! and named in its problems, together with the Orders that it holds back. Nothing is skipped silently.
 
 pub mod check;
 pub mod cluster;
@@ -32,28 +32,28 @@ pub use gitops::read_gitops;
 pub use observed::Observed;
 pub use origin::refine_places;
 
-/// Files that are in memory at once.
+/// Number of files that are in memory at once.
 const BATCH: usize = 4096;
 
-/// Folders of the GitOps repository that hold no input objects.
+/// Folders of the GitOps repository that contain no input objects.
 pub const OURS: &[&str] = &["applications/", "servings/", "records/", "templates/"];
 
 /// A tree of files to read objects from.
 pub struct Input<'f> {
-    /// The source's stable name: `path:<as written in the settings>`, `repository`, or `cluster:<context>`,
-    /// whose files are only how it reached us.
+    /// The source's stable name: `path:<as written in the settings>`, `repository`, or `cluster:<context>`, whose
+    /// files exist in memory only.
     pub name: Arc<str>,
     /// Its files.
     pub files: &'f dyn Files,
-    /// Kinds that may come from it; objects of others found there are refused. `None`: all.
+    /// Kinds that may come from it; objects of other kinds are refused. `None`: all.
     pub kinds: Option<BTreeSet<Kind>>,
-    /// Namespaces whose objects may come from it; objects of others found there are refused. `None`: all.
+    /// Namespaces whose objects may come from it; objects of other namespaces are refused. `None`: all.
     pub namespaces: Option<BTreeSet<Namespace>>,
-    /// Beginnings of paths that are left out ([`OURS`], where the GitOps repository itself is the source).
+    /// Prefixes of paths that are left out ([`OURS`], if the GitOps repository itself is the source).
     pub skip: &'f [&'f str],
 }
 
-/// Reads every source, in their order, and every observation.
+/// Reads every source, in the given order, and every observation.
 #[must_use]
 pub fn read_world<'o>(inputs: &[Input<'_>], observed: impl IntoIterator<Item = &'o Observed>) -> World {
     let mut reading = WorldReading::default();
@@ -64,7 +64,7 @@ pub fn read_world<'o>(inputs: &[Input<'_>], observed: impl IntoIterator<Item = &
     reading.build_world()
 }
 
-/// A failure in what was never a file, without the place in it.
+/// Removes the position from a failure in an object of a cluster, which never was a file.
 fn strip_line(mut failure: Failure) -> Failure {
     if let Some(at) = &mut failure.at {
         (at.line, at.column) = (None, None);
@@ -72,13 +72,13 @@ fn strip_line(mut failure: Failure) -> Failure {
     failure
 }
 
-/// A file of a source as a user would name it; a cluster has none.
+/// A file of a source in the user's terms; a cluster has none.
 fn format_place(input: &Input<'_>, path: &str) -> String {
     let path = if is_cluster(&input.name) { "" } else { path };
     format_file_name(&input.files.name(), path)
 }
 
-/// A file as a user would name it: the root's name, then the path below it.
+/// A file in the user's terms: the root's name, then the path below it.
 #[must_use]
 pub fn format_file_name(root: &str, path: &str) -> String {
     match (root.trim_end_matches('/'), path) {
@@ -108,7 +108,7 @@ fn read_source(reading: &mut WorldReading, input: &Input<'_>) {
                 Err(unreadable) => whole.add_lost(reading, input, &unreadable),
             }
         }
-        // What a disk that is full, or a renderer that failed, leaves behind: no error (B06), and no deletion.
+        // A full disk or a failed renderer leaves an empty file: not an error (B06), but also not a deletion.
         if let Some((path, _)) = files.iter().find(|(_, bytes)| bytes.is_empty()) {
             whole.mark_partial(format!("{} is an empty file", format_place(input, path)));
         }
@@ -126,13 +126,13 @@ fn read_source(reading: &mut WorldReading, input: &Input<'_>) {
     }
     let objects = reading.objects - before;
     if objects == 0 {
-        whole.mark_partial("it holds no object of our kinds".into());
+        whole.mark_partial("it holds no object of a known kind".into());
     }
     let why = whole.0;
     reading.sources.push(SourceState { name: input.name.clone(), whole: why.is_none(), why, objects });
 }
 
-/// Why a source was not read whole: the first reason.
+/// Records that a source was not read completely; the first reason is kept.
 #[derive(Default)]
 struct Whole(Option<String>);
 
@@ -149,7 +149,7 @@ impl Whole {
     }
 }
 
-/// A link in a commit: it must lead to something that is read anyway.
+/// Checks a link in a commit: its target must be among the files that are read.
 fn check_link(files: &dyn Files, entry: &FileEntry, paths: &BTreeSet<&str>) -> Result<(), String> {
     let target = match files.read_file(&entry.path) {
         Ok(Some(bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -157,7 +157,7 @@ fn check_link(files: &dyn Files, entry: &FileEntry, paths: &BTreeSet<&str>) -> R
         Err(unreadable) => return Err(unreadable.why),
     };
     let Some(path) = join_path(&entry.path, &target) else {
-        return Err("is a link that leaves the repository; it is not followed".into());
+        return Err("is a link out of the repository, which is not followed".into());
     };
     let folder = format!("{path}/");
     let read_anyway = paths.contains(path.as_str())
@@ -171,7 +171,7 @@ fn check_link(files: &dyn Files, entry: &FileEntry, paths: &BTreeSet<&str>) -> R
     }
 }
 
-/// `path`, which stands in the file `from`, below the root; `None` when it leaves the root.
+/// Resolves `path`, written in the file `from`, to a path below the root; `None` if it leaves the root.
 #[must_use]
 pub fn join_path(from: &str, path: &str) -> Option<String> {
     if path.starts_with('/') {
@@ -191,7 +191,7 @@ pub fn join_path(from: &str, path: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// The bytes of an entry that objects may stand in; `None`: they may not.
+/// The bytes of an entry that may contain objects; `None`: it may not.
 fn read_bytes(
     input: &Input<'_>,
     entry: &FileEntry,
@@ -199,24 +199,24 @@ fn read_bytes(
 ) -> Result<Option<Vec<u8>>, Unreadable> {
     let lost = |why: String| Unreadable { path: entry.path.clone(), why };
     match entry.kind {
-        EntryKind::Submodule => Err(lost("is a submodule: its files are not here".into())),
+        EntryKind::Submodule => Err(lost("is a submodule, whose files are not here".into())),
         EntryKind::Link => check_link(input.files, entry, paths).map(|()| None).map_err(lost),
-        // A source that is a file itself is read whatever its name.
+        // A source that is a single file is read with any name.
         EntryKind::File if is_manifest(&entry.path) || entry.path.is_empty() => {
             match input.files.read_file(&entry.path)? {
                 Some(bytes) => Ok(Some(bytes)),
-                None => Err(lost("vanished while it was read".into())),
+                None => Err(lost("was removed while the folder was read".into())),
             }
         }
         EntryKind::File => Ok(None),
     }
 }
 
-/// What parsing one file gave, before anything is decided about it.
+/// The result of parsing one file, before anything is decided about it.
 enum ParsedFile {
-    /// It is not the text it should be; with what it bears on.
+    /// The text is damaged; with the Orders that it affects.
     Damaged(Error, Holds),
-    /// Its documents; those that are wrong with their text.
+    /// Its documents; damaged ones with their text.
     Documents(Vec<(Document, Option<String>)>),
 }
 
@@ -245,7 +245,7 @@ impl ParsedFile {
     }
 }
 
-/// Takes one file; `false`: not all of it could be read.
+/// Adds the objects of one file; `false`: a part of it could not be read.
 fn take_file(reading: &mut WorldReading, input: &Input<'_>, path: &str, parsed: ParsedFile) -> bool {
     let name: Arc<str> = format_place(input, path).into();
     let documents = match parsed {
@@ -263,8 +263,8 @@ fn take_file(reading: &mut WorldReading, input: &Input<'_>, path: &str, parsed: 
         if !document.complete {
             let holds = damage::judge_holds(&text, document.node.as_ref());
             whole &= holds == Holds::Nothing;
-            // The last error is the one that broke the document off; those before it may quote keys of a
-            // kind that is not ours to look into.
+            // The last error ended the document. Earlier ones may quote keys of a foreign kind, whose content
+            // must not be shown.
             if let Some(error) = document.errors.last() {
                 reading.add_problem(Failure::from_yaml(error, &name), holds);
             }
@@ -279,7 +279,7 @@ fn take_file(reading: &mut WorldReading, input: &Input<'_>, path: &str, parsed: 
         };
         let before = reading.objects;
         whole &= reading.take_document(&document, &place, filter);
-        // Of two apiVersions the second may be the one that was meant.
+        // Of two apiVersions the second may be the intended one.
         let unclear = reading.objects == before && text.contains(GROUP);
         if let Some(error) = document.errors.first().filter(|_| unclear) {
             let error = Error::new(error.code, error.at, "has an error at one of its keys");

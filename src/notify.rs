@@ -1,9 +1,8 @@
-//! Servings in a cluster, told what git says of them: their status, and Events for what is news.
+//! Writes to the Servings of a cluster what git contains: their status, and Events for news.
 //!
-//! Written are `servings/status` (server-side apply, field manager `expedite`) and Events; nothing else, and
-//! nothing is created but Events. A Serving that the cluster does not have yet is told later: Argo CD brings it
-//! there. Knows nothing of why anything was decided: what it writes is in git already, and whatever fails here
-//! is told by the next run.
+//! It writes only `servings/status` (server-side apply, field manager `expedite`) and Events, and creates only
+//! Events. A Serving that Argo CD has not created yet gets its status in a later run. Knows nothing of why anything
+//! was decided: everything that it writes is already in git, and the next run repeats what fails here.
 
 pub mod news;
 mod pace;
@@ -25,53 +24,53 @@ use serde_json::Value;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Servings that are written at once, of one cluster.
+/// Servings of one cluster that are written at once.
 const CONCURRENT: usize = 8;
 
-/// Failures that are told one by one.
+/// Failures that a message names one by one.
 const NAMED: usize = 3;
 
-/// Who may write to one cluster. Only `run --write-status` makes one.
+/// The right to write to one cluster. Only `run --write-status` makes one.
 pub struct Teller {
-    /// The source, as Servings remember it: `cluster:<context>`.
+    /// The source's name in Servings: `cluster:<context>`.
     pub source: Arc<str>,
     connection: Connection,
 }
 
-/// What one Serving is told.
+/// The update of one Serving.
 #[derive(Debug, Clone)]
 pub struct Telling {
     /// Which.
     pub order: OrderRef,
-    /// What it says now.
+    /// Its current content in the cluster.
     pub told: Told,
-    /// What git says: its whole status.
+    /// Its whole status in git.
     pub status: Value,
     /// [`told::hash_status`] of `status`.
     pub hash: Digest,
-    /// What it has not heard.
+    /// The news that it does not have yet.
     pub news: Vec<News>,
 }
 
-/// What became of it, for one cluster.
+/// The result for one cluster.
 #[derive(Debug, Default)]
 pub struct TellOutcome {
-    /// As messages name the cluster.
+    /// The cluster's name in messages.
     pub cluster: String,
-    /// Statuses that were written.
+    /// Number of written statuses.
     pub statuses: usize,
-    /// Events that were made; one that was there already counts as well.
+    /// Number of created Events; one that existed already also counts.
     pub events: usize,
-    /// A line for each Serving, for who asks for more (foreign text is not neutralised).
+    /// A line for each Serving, for verbose output (untrusted text is not neutralised).
     pub lines: Vec<String>,
-    /// What failed: the commit stands.
+    /// The failures; the commit remains valid.
     pub failures: Vec<Failure>,
-    /// What to look at.
+    /// Warnings.
     pub notices: Vec<Failure>,
 }
 
-/// What a Serving is told by a run at `now`, if git says something else than it does. `before` is what git said
-/// before this run.
+/// The update that a Serving needs from a run at `now`, if it differs from git. `before` is its status in git before
+/// this run.
 #[must_use]
 pub fn make_telling(
     order: &OrderRef,
@@ -80,7 +79,7 @@ pub fn make_telling(
     status: &ServingStatus,
     now: Time,
 ) -> Option<Telling> {
-    // It holds strings, numbers and maps with names: nothing that is no JSON.
+    // It holds strings, numbers and maps with text keys, which JSON can always express.
     let value = serde_json::to_value(status).unwrap_or_default();
     let hash = told::hash_status(&value);
     (hash != told.hash).then(|| Telling {
@@ -99,13 +98,13 @@ impl Teller {
         Self { source, connection }
     }
 
-    /// As messages name the cluster: `cluster <context>`.
+    /// The cluster's name in messages: `cluster <context>`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.connection.name
     }
 
-    /// Tells all of them, in any order.
+    /// Writes all updates, in any order.
     #[must_use]
     pub fn tell_all(&self, runtime: &tokio::runtime::Runtime, tellings: &[Telling]) -> TellOutcome {
         let mut outcome = TellOutcome { cluster: self.connection.name.clone(), ..TellOutcome::default() };
@@ -119,7 +118,7 @@ impl Teller {
                 if tries { Some((telling, sender.tell_serving(telling).await)) } else { None }
             });
             let mut all = futures::stream::iter(all).buffer_unordered(CONCURRENT);
-            // Those under way are waited for: whatever became of them is said.
+            // Wait for the requests in flight, so that every result is reported.
             while let Some(tried) = all.next().await {
                 let Some((telling, sent)) = tried else { continue };
                 let order = &telling.order;
@@ -139,7 +138,7 @@ impl Teller {
                         outcome.lines.push(format!("{order}: its Serving is gone; nothing written"))
                     }
                     Ok(Done::Overtaken) => outcome.lines.push(format!(
-                        "{order}: somebody else wrote its status meanwhile; the next run looks again"
+                        "{order}: another writer changed its status meanwhile; the next run checks it again"
                     )),
                     Err(untold) => failed.push((order, untold.why)),
                 }
@@ -153,7 +152,7 @@ impl Teller {
     }
 }
 
-/// One failure for the whole cluster, however many Servings it is about.
+/// One failure for the whole cluster, for any number of Servings.
 fn make_not_written(
     cluster: &str,
     failed: &[(&OrderRef, String)],
@@ -166,32 +165,32 @@ fn make_not_written(
         parts.push(format!("and {} more", failed.len() - NAMED));
     }
     parts.extend(patience.skipped.iter().map(|(namespace, skipped)| {
-        format!("{skipped} more in namespace {namespace} were not tried, as it refused those before")
+        format!("{skipped} more in namespace {namespace} were not tried because the namespace refused the previous ones")
     }));
     if patience.left > 0 {
         parts.push(format!("{} more were not tried", patience.left));
     }
-    let cause = format!("Servings were not told what git says: {}", parts.join("; "));
+    let cause = format!("the status in git was not written to all Servings: {}", parts.join("; "));
     let failure = Failure::new(FailureKind::Unread, "status-not-written", cause).with_object(cluster);
     let hint = if first.contains("(HTTP 403)") {
         "allow its user to patch servings/status, and to create events of events.k8s.io, in the Orders' namespaces"
     } else if first.contains("field not declared in schema") {
         "its CustomResourceDefinition of Serving is older than this version: install the newer one"
     } else {
-        "the commit stands, and the next run writes it"
+        "no action needed for the commit, which is complete; the next run writes the status"
     };
     Some(failure.with_hint(hint))
 }
 
-/// The cluster has no Servings at all, though Orders come from it.
+/// The cluster has Orders but no definition of Serving.
 #[must_use]
 pub fn make_no_definition(cluster: &str) -> Failure {
-    Failure::new_input("no-definition", "it has no CustomResourceDefinition of Serving, so that nothing can be told")
+    Failure::new_input("no-definition", "it has no CustomResourceDefinition of Serving, so no status can be written")
         .with_object(cluster)
         .with_hint("install the CustomResourceDefinitions, and let Argo CD sync servings/ (expedite init --sync-servings)")
 }
 
-/// The server dropped what its definition does not know.
+/// The server dropped members that its definition does not have.
 fn make_unknown_members(cluster: &str, members: &[String]) -> Option<Failure> {
     let cause = format!("its CustomResourceDefinition of Serving drops {}", members.join(", "));
     let failure = Failure::new_input("old-definition", cause).with_object(cluster);

@@ -1,7 +1,7 @@
-//! Settings (`expedite.yaml`): raw → valid through one door, all problems at once.
+//! Settings (`expedite.yaml`): checked in one place, and all problems are reported at once.
 //!
-//! Everything has a default. An unknown key is an error with the nearest name, a path is relative to the
-//! file it stands in, `~/` is the home folder. Flags win over settings; that is the caller's to do.
+//! Everything has a default. An unknown key is an error with the nearest name, a path is relative to the folder of the
+//! settings file, `~/` is the home folder. Flags override settings; the caller does this.
 
 mod read;
 mod section;
@@ -24,28 +24,28 @@ pub const SCHEMA: &str = include_str!("settings/schema.json");
 /// The file's name in the root of the GitOps repository.
 pub const FILE: &str = "expedite.yaml";
 
-/// All settings, valid.
+/// All settings, already valid.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Settings {
     /// Where objects are read; empty: the GitOps repository itself.
     pub sources: Vec<SourceSettings>,
-    /// A dump of Applications, where no source has them.
+    /// A dump of Applications, if no source has them.
     pub observed: Option<FilePath>,
-    /// Where intent and state live.
+    /// The repository with intent and state.
     pub repository: RepositorySettings,
     /// By `host[:port]` as written in an `ociRef`.
     pub registries: BTreeMap<String, Registry>,
-    /// The run's own key file; or EXPEDITE_KEY.
+    /// The run's own key file; EXPEDITE_KEY is the alternative.
     pub signing_key_file: Option<FilePath>,
-    /// Where Argo CD is, and whether it must be seen.
+    /// Argo CD's namespace, and whether its Applications must be observed.
     pub argocd: ArgoCd,
-    /// What a run may do.
+    /// Limits of a run.
     pub limits: Limits,
     /// How evidence is read.
     pub evidence: EvidenceSettings,
 }
 
-/// A path as written, and where that is.
+/// A path as written, and its resolved form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FilePath {
     /// As written.
@@ -74,16 +74,15 @@ pub enum SourceSettings {
         namespaces: Option<BTreeSet<Namespace>>,
         /// A label selector for Orders.
         selector: Option<String>,
-        /// Kinds that are read, each of which must be there; `None`: all there are.
+        /// Kinds that are read, and each must exist; `None`: all existing kinds.
         kinds: Option<BTreeSet<Kind>>,
-        /// Whether its Applications are observed, where Argo CD runs in it.
+        /// Whether its Applications are observed, if Argo CD runs in it.
         applications: bool,
     },
 }
 
 impl SourceSettings {
-    /// The stable name that is remembered in `Serving.status.deployed.source`: `path:<as written>`, or
-    /// `cluster:<context>`.
+    /// The stable name for `Serving.status.deployed.source`: `path:<as written>`, or `cluster:<context>`.
     #[must_use]
     pub fn name(&self) -> String {
         match self {
@@ -100,15 +99,15 @@ pub struct RepositorySettings {
     pub url: Option<Location>,
     /// `main` when absent in the settings.
     pub branch: String,
-    /// An absent local path becomes an empty bare repository.
+    /// Whether to create an empty bare repository if the local path does not exist.
     pub create: bool,
-    /// Who commits, where flags and `GIT_*` variables do not say.
+    /// Author of commits, if neither flags nor `GIT_*` variables name one.
     pub author: Option<Author>,
-    /// An SSH private key that signs commits.
+    /// An SSH private key for signing commits.
     pub sign_commits: Option<FilePath>,
 }
 
-/// Where a repository is. Printing one shows no password.
+/// Location of a repository. Printing it does not show a password.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Location {
     /// On this machine.
@@ -131,16 +130,16 @@ pub struct Author {
 pub struct Registry {
     /// `http://` instead of `https://`.
     pub plain_http: bool,
-    /// Ask here instead: `http(s)://host[:port]`.
+    /// Address to use instead: `http(s)://host[:port]`.
     pub mirror: Option<String>,
-    /// This OCI image layout folder is that registry.
+    /// An OCI image layout folder to use instead of the registry.
     pub layout: Option<FilePath>,
-    /// PEM file of certificate authorities, trusted beside the system's.
+    /// PEM file of certificate authorities, trusted in addition to the system's.
     pub ca_file: Option<FilePath>,
     /// Requests at once; 16 when absent.
     pub concurrency: Option<NonZeroUsize>,
-    /// Nothing is attached there: records are kept in the GitOps repository alone, and every run that leaves
-    /// some out says so.
+    /// Nothing is attached there: records are kept only in the GitOps repository, and every run reports the records that it
+    /// did not attach.
     pub read_only: bool,
 }
 
@@ -149,16 +148,16 @@ pub struct Registry {
 pub struct ArgoCd {
     /// `argocd` when absent.
     pub namespace: Namespace,
-    /// Whether nothing is promoted where Applications were not observed.
+    /// Whether promotions to a cluster require that its Applications were observed.
     pub require_observation: bool,
 }
 
-/// What a run may do.
+/// Limits of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// Most Applications a run removes; `None`: 5, or 10 % of ours up to 20.
+    /// Most Applications that a run removes; `None`: 5, or 10 % of ours up to 20.
     pub max_removals: Option<usize>,
-    /// Most promotions a run does; `None`: any number.
+    /// Most promotions in a run; `None`: any number.
     pub max_promotions: Option<usize>,
     /// How often a run decides again because the branch moved.
     pub max_tries: u32,
@@ -167,9 +166,9 @@ pub struct Limits {
 /// How evidence is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvidenceSettings {
-    /// Where blobs are kept between runs.
+    /// Folder for blobs that are kept between runs.
     pub cache_dir: Option<FilePath>,
-    /// After this long, scans of what is deployed are looked at again.
+    /// Scans of deployed artifacts are read again after this time.
     pub rescan: Span,
     /// Media types of the layer that Argo CD unpacks (repo-server's `--oci-layer-media-types`).
     pub layer_media_types: Vec<String>,
@@ -183,7 +182,7 @@ impl fmt::Display for Location {
                 let Some((scheme, rest)) = url.split_once("://") else { return f.write_str(url) };
                 let authority = rest.split('/').next().unwrap_or_default();
                 match authority.rsplit_once('@') {
-                    // Over HTTP even a lone user name may be a token.
+                    // Over HTTP even a user name without a password may be a token.
                     Some((user, host)) if user.contains(':') || scheme.starts_with("http") => {
                         write!(f, "{scheme}://***@{host}{}", &rest[authority.len()..])
                     }
@@ -202,14 +201,14 @@ impl fmt::Debug for Location {
 
 impl Default for Settings {
     fn default() -> Self {
-        // An empty file is every default, through the same door.
+        // An empty file gives every default, through the same checks.
         let here = Folders { own: PathBuf::new(), home: None };
         read_settings(Section::new(None, "", &Problems::default()), &here)
     }
 }
 
 impl Settings {
-    /// Reads a settings file; `home` is what `~/` stands for.
+    /// Reads a settings file; `home` replaces `~/`.
     ///
     /// # Errors
     /// Everything that is wrong with it, with line and column.
@@ -227,8 +226,7 @@ impl Settings {
         Self::parse(&bytes, &name, path.parent().unwrap_or(Path::new("")), home)
     }
 
-    /// Reads settings from their text: `name` is the file in messages, `folder` what its paths are
-    /// relative to.
+    /// Reads settings from their text: `name` is the file's name in messages, its paths are relative to `folder`.
     ///
     /// # Errors
     /// Everything that is wrong with it, with line and column.
@@ -338,17 +336,17 @@ mod tests {
         assert_eq!(
             wrong,
             [
-                "expedite.yaml:1:1: source: is no setting | did you mean sources?",
+                "expedite.yaml:1:1: source: is not a known setting | did you mean sources?",
                 "expedite.yaml:3:23: limits.maxRemovals: wanted a whole number from 0 to 18446744073709551615, found five | ",
-                "expedite.yaml:3:29: limits.maxTires: is no setting | did you mean maxTries?",
+                "expedite.yaml:3:29: limits.maxTires: is not a known setting | did you mean maxTries?",
                 "expedite.yaml:4:30: argocd.requireObservation: wanted true or false, found yes | write true",
                 "expedite.yaml:6:11: evidence.rescan: \"86400\" is not a duration: a unit is missing; write 90m, 24h, 1h30m, 1.5h, 7d or 0 | ",
-                "expedite.yaml:8:22: registries[\"oci://r.example/a\"]: its key is no registry: write host[:port], as in ociRef, without oci:// | ",
-                "expedite.yaml:8:31: registries[\"oci://r.example/a\"].mirror: is no mirror: write http(s)://host[:port], without path or password | ",
+                "expedite.yaml:8:22: registries[\"oci://r.example/a\"]: its key is not a registry: write host[:port], as in ociRef, without oci:// | ",
+                "expedite.yaml:8:31: registries[\"oci://r.example/a\"].mirror: is not a valid mirror: write http(s)://host[:port], without path or password | ",
                 "expedite.yaml:10:3: sources[0]: has path and cluster; write two sources | ",
                 "expedite.yaml:11:3: sources[1]: has neither path nor cluster | ",
                 "expedite.yaml:12:21: sources[2].kinds[0]: wanted one of Order, Preparation, Approval, Serving, Environment, Cluster, Kitchen, found Ordr | did you mean Order?",
-                "expedite.yaml:13:3: sources[3]: the same source stands above | ",
+                "expedite.yaml:13:3: sources[3]: the same source is already in the list | ",
                 "expedite.yaml:14:13: repository: wanted a mapping, found a list | ",
             ]
         );

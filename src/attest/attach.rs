@@ -1,4 +1,4 @@
-//! Attaching bundles to artifacts as OCI referrers, once however often it is asked.
+//! Attaches bundles to artifacts as OCI referrers; attaching the same bundle again changes nothing.
 
 use crate::attest::record::choose_artifact_type;
 use crate::error::{Failure, FailureKind};
@@ -16,16 +16,16 @@ use oci_registry::{Answer, Descriptor, Reference};
 use oci_registry::{AttachError, Registries, Writer};
 use serde_json::{Map, Value, json};
 
-/// Annotation that says when something was made; for a record, by its own word.
+/// Annotation with the creation time; for a record, the time that the record itself states.
 pub const CREATED: &str = "org.opencontainers.image.created";
-/// Annotation that says what a bundle's manifest holds.
+/// Annotation with the kind of content in a bundle's manifest.
 const CONTENT: &str = "dev.sigstore.bundle.content";
 /// Media type of an image manifest.
 const MANIFEST: &str = "application/vnd.oci.image.manifest.v1+json";
 /// The empty config that artifacts have (image-spec, "Guidance for an Empty Descriptor").
 const EMPTY: &[u8] = b"{}";
 const EMPTY_TYPE: &str = "application/vnd.oci.empty.v1+json";
-/// Bundles below this size are embedded in the layer's descriptor as well, which spares readers a request.
+/// Bundles below this size are also embedded in the layer's descriptor, which saves readers a request.
 const EMBED: usize = 64 << 10;
 /// Largest record that is compared with ours.
 const RECORD_CAP: u64 = 8 << 20;
@@ -41,7 +41,7 @@ pub struct ReferrerSubject {
     pub size: u64,
 }
 
-/// A bundle as it lies in a registry: one manifest and its blobs, the same bytes each time.
+/// A bundle as it is stored in a registry: one manifest and its blobs, the same bytes each time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Attachment {
     /// The manifest's bytes.
@@ -57,13 +57,13 @@ pub struct Attachment {
 }
 
 impl Attachment {
-    /// Wraps a bundle, one of ours or one that was read from `records/`.
+    /// Wraps a bundle: a new one, or one that was read from `records/`.
     ///
     /// # Errors
-    /// Input: it is no bundle with a statement, or the statement is about something else than `subject`.
+    /// Input: it is not a bundle with a statement, or the statement is not about `subject`.
     pub fn wrap_bundle(bundle: &[u8], subject: &ReferrerSubject) -> Result<Self, Failure> {
         let wrong = |why: String| Failure::new_input("record-bundle", why).with_object("the record's bundle");
-        // Whether a trusted key signed it does not matter here, only what it is about.
+        // Only the subject of the statement is checked here, not whether a trusted key signed it.
         let no_keys = KeyRing::default();
         let payload = envelope::open_bundle(bundle, &no_keys).map_err(wrong)?.payload;
         let parsed = statement::parse(&payload, &subject.digest).map_err(wrong)?;
@@ -108,13 +108,13 @@ impl Attachment {
     }
 }
 
-/// What became of a record that was to be attached. Either way it is found on the artifact afterwards.
+/// Result of attaching a record. In both cases the artifact has the record afterwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Attached {
-    /// It was not there before; the digest of its manifest.
+    /// It was attached now; the digest of its manifest.
     New(Digest),
-    /// An equal one is attached: the same bytes, or the same statement signed by the same key. The digest of
-    /// its manifest.
+    /// An equal one was attached before: the same bytes, or the same statement signed by the same key.
+    /// The digest of its manifest.
     Already(Digest),
 }
 
@@ -128,13 +128,13 @@ impl Attached {
     }
 }
 
-/// Attaches a bundle to `artifact`, unless an equal one is attached. `key` is the job's own: a signer whose
-/// signatures differ from time to time (a KMS) makes other bytes of the same statement, and those are not
-/// attached twice.
+/// Attaches a bundle to `artifact`, unless an equal one is attached. `key` is the job's own key: a signer with
+/// random signatures (a KMS) makes different bytes for the same statement, and these must not be attached
+/// twice.
 ///
 /// # Errors
-/// Unread: the artifact is gone, or the registry did not take the record or does not list it. Input: the bundle
-/// is not about the artifact.
+/// Unread: the artifact is gone, or the registry refused the record or does not list it. Input: the bundle is
+/// not about the artifact.
 pub async fn attach_record(
     writer: &Writer,
     registries: &Registries,
@@ -156,7 +156,7 @@ pub async fn attach_record(
             size: manifest.bytes.len() as u64,
         },
         Answer::Absent => {
-            return Err(failed("artifact-gone", "the artifact is not in the registry any more".into()));
+            return Err(failed("artifact-gone", "the artifact no longer exists in the registry".into()));
         }
         Answer::Unread(why) => return Err(unread(&why.into())),
     };
@@ -179,12 +179,12 @@ pub async fn attach_record(
         Ok(oci_registry::AttachOutcome::New) => Ok(Attached::New(attachment.digest)),
         Ok(oci_registry::AttachOutcome::Already) => Ok(Attached::Already(attachment.digest)),
         Err(AttachError::SubjectGone(_)) => {
-            Err(failed("artifact-gone", "the artifact is not in the registry any more".into()))
+            Err(failed("artifact-gone", "the artifact no longer exists in the registry".into()))
         }
         Err(AttachError::Failed(why)) => Err(unread(&why.into())),
         Err(why @ AttachError::ReadOnly(_)) => Err(Failure::new_input("registry-read-only", why.to_string())
             .with_object(format!("record for {artifact}"))
-            .with_hint("take readOnly out of the registry's settings to have it attached")),
+            .with_hint("remove readOnly from the registry's settings to allow attaching")),
         Err(
             why
             @ (AttachError::NotListed(_) | AttachError::NotAnIndex { .. } | AttachError::Contended { .. }),
@@ -195,8 +195,8 @@ pub async fn attach_record(
     }
 }
 
-/// An attached record that is equal to this one. Hints choose what is read; what cannot be read is not equal,
-/// and then at worst a second copy is attached.
+/// Finds an attached record that is equal to this one. Annotations select which candidates are read. A candidate
+/// that cannot be read counts as different; the worst result is a second copy.
 async fn find_equal(
     registries: &Registries,
     artifact: &Artifact,
@@ -207,7 +207,7 @@ async fn find_equal(
     let listed = registries.fetch_referrers(&artifact.repository, &artifact.digest).await;
     let mut likely: Vec<&Descriptor> = listed.entries.iter().map(|(_, d)| d).collect();
     if likely.iter().any(|d| d.digest == ours.digest) {
-        // A registry's cleanup takes manifests without a tag and leaves the list that names them.
+        // A registry's cleanup may delete manifests without a tag and keep the index that lists them.
         let held = registries.holds_manifest(&artifact.repository, &ours.digest).await;
         return matches!(held, Answer::Found(())).then_some(ours.digest);
     }

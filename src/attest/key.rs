@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// How long a signer command may take.
 const COMMAND_TIME: Duration = Duration::from_secs(60);
-/// Most bytes of a signer command's answer that are read.
+/// Largest output of a signer command that is read, in bytes.
 const COMMAND_ANSWER: usize = 64 << 10;
 
 /// Something that signs records. Its Debug shows the public key's fingerprint only.
@@ -54,12 +54,12 @@ impl RecordSigner {
     /// P-256 or Ed25519.
     ///
     /// # Errors
-    /// Input: another kind of key or file, or a wrong password. Nothing of the key is repeated.
+    /// Input: another kind of key or file, or a wrong password. No part of the key appears in the message.
     pub fn from_pem(pem: &str, password: Option<&str>) -> Result<Self, Failure> {
         let label = pem
             .lines()
             .find_map(|l| l.trim().strip_prefix("-----BEGIN ")?.strip_suffix("-----"))
-            .ok_or_else(|| make_key_failure("it is no PEM file"))?;
+            .ok_or_else(|| make_key_failure("it is not a PEM file"))?;
         match label {
             "ENCRYPTED COSIGN PRIVATE KEY" | "ENCRYPTED SIGSTORE PRIVATE KEY" => {
                 let pair =
@@ -76,13 +76,13 @@ impl RecordSigner {
                 Self::from_pkcs8(der.as_bytes())
             }
             "ENCRYPTED PRIVATE KEY" => {
-                Err(make_key_failure("it is an encrypted PKCS#8 file, which is not read")
-                    .with_hint("cosign import-key-pair --key FILE turns it into one that is"))
+                Err(make_key_failure("it is an encrypted PKCS#8 file, which is not supported")
+                    .with_hint("convert it with: cosign import-key-pair --key FILE"))
             }
-            "EC PRIVATE KEY" => Err(make_key_failure("it is a SEC1 file, which is not read")
-                .with_hint("openssl pkcs8 -topk8 -nocrypt -in FILE turns it into PKCS#8")),
+            "EC PRIVATE KEY" => Err(make_key_failure("it is a SEC1 file, which is not supported")
+                .with_hint("convert it to PKCS#8 with: openssl pkcs8 -topk8 -nocrypt -in FILE")),
             other => Err(make_key_failure(format!(
-                "its first block is {other:?}, which is no private key that is read"
+                "its first block is {other:?}, which is not a supported private key"
             ))),
         }
     }
@@ -102,15 +102,15 @@ impl RecordSigner {
             return Ok(Self { public, with: With::Ed25519(Box::new(key)) });
         }
         Err(make_key_failure("it is neither ECDSA P-256 nor Ed25519")
-            .with_hint("records are signed with one of these, or by a command: --signer COMMAND"))
+            .with_hint("use one of these key types, or a command that signs: --signer COMMAND"))
     }
 
-    /// A command that signs. Its line is split at blanks, without a shell. `COMMAND public-key` prints the
+    /// A command that signs. The command line is split at spaces, without a shell. `COMMAND public-key` prints the
     /// public key as PEM; `COMMAND sign` gets the bytes to sign on its standard input and prints the signature,
-    /// raw or in base64 (ECDSA: ASN.1 DER over SHA-256 for P-256). Each answer is checked against the public key.
+    /// raw or in base64 (ECDSA: ASN.1 DER over SHA-256 for P-256). Each signature is verified with the public key.
     ///
     /// # Errors
-    /// Input: the command does not run, or prints no single public key.
+    /// Input: the command does not run, or does not print exactly one public key.
     pub fn from_command(line: &str) -> Result<Self, Failure> {
         Self::from_command_within(line, COMMAND_TIME)
     }
@@ -120,11 +120,12 @@ impl RecordSigner {
         let command = CommandLine { words, time };
         let pem = command.run_verb("public-key", &[])?;
         let pem = String::from_utf8_lossy(&pem);
-        let mut keys = PublicKey::from_pem(&pem)
-            .map_err(|why| make_key_failure(format!("`{line} public-key` prints no public key: {why}")))?;
+        let mut keys = PublicKey::from_pem(&pem).map_err(|why| {
+            make_key_failure(format!("`{line} public-key` did not print a public key: {why}"))
+        })?;
         match (keys.pop(), keys.is_empty()) {
             (Some(public), true) => Ok(Self { public, with: With::Command(command) }),
-            _ => Err(make_key_failure(format!("`{line} public-key` prints more than one key"))),
+            _ => Err(make_key_failure(format!("`{line} public-key` printed more than one key"))),
         }
     }
 
@@ -137,7 +138,7 @@ impl RecordSigner {
     /// Signs `message`: raw bytes, DER for ECDSA.
     ///
     /// # Errors
-    /// The command fails, or its answer is no signature by its own key.
+    /// The command fails, or its output is not a signature by its own key.
     pub fn sign(&self, message: &[u8]) -> Result<Vec<u8>, Failure> {
         let signature = match &self.with {
             With::P256(key) => {
@@ -152,14 +153,14 @@ impl RecordSigner {
                 }
                 let text = String::from_utf8_lossy(&answer);
                 decode_base64(text.trim()).ok_or_else(|| {
-                    make_key_failure("what the signer command printed is no signature by its public key")
+                    make_key_failure("the output of the signer command is not a signature by its public key")
                 })?
             }
         };
         if self.public.has_signed(message, &signature) {
             Ok(signature)
         } else {
-            Err(make_key_failure("what was signed does not verify with the public key"))
+            Err(make_key_failure("the new signature does not verify with the public key"))
         }
     }
 }
@@ -175,7 +176,7 @@ impl CommandLine {
             return Err(failed("it is empty".into()));
         };
         let mut command = Command::new(program);
-        // What it says is for the person or the log that started us.
+        // Its standard error goes to the terminal or log of our caller.
         command.args(arguments).arg(verb).stderr(Stdio::inherit());
         let bounds = Bounds { time: self.time, output: COMMAND_ANSWER };
         let ended = run_program(command, input, bounds).map_err(|fault| failed(fault.to_string()))?;

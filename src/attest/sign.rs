@@ -1,4 +1,4 @@
-//! From a record to the bundle that is committed and attached: sigstore bundle v0.3 with a DSSE envelope.
+//! Turns a record into the bundle that is committed and attached: sigstore bundle v0.3 with a DSSE envelope.
 
 use crate::attest::key::RecordSigner;
 use crate::attest::record::Record;
@@ -46,17 +46,17 @@ struct WrittenEnvelope<'a> {
     signatures: [WrittenSignature; 1],
 }
 
-/// Without a keyid: cosign refuses bundles that have one.
+/// Has no keyid, because cosign refuses bundles that have one.
 #[derive(Serialize)]
 struct WrittenSignature {
     sig: String,
 }
 
 /// Signs `record` for `artifact`. With a key file the bundle is the same bytes each time (ECDSA after RFC 6979,
-/// Ed25519); with a signer command that is up to the command.
+/// Ed25519); with a signer command they may differ.
 ///
 /// # Errors
-/// The signer command fails, or what it answers is no signature by its own key.
+/// The signer command fails, or its output is not a signature by its own key.
 pub fn sign_record(
     record: &Record,
     artifact: &Artifact,

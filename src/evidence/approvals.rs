@@ -14,14 +14,14 @@ pub const APPROVAL: &str = "https://kokumi.dev/attestations/approval/v1";
 /// The only result that approves.
 pub const APPROVED: &str = "Approved";
 
-/// What a seal says, for the Preparation it was looked for.
+/// The content of a seal for a Preparation.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seal {
     /// When.
     pub sealed_time: Time,
     /// Under which policy.
     pub policy: ApprovalPolicy,
-    /// [`APPROVED`], or another word.
+    /// [`APPROVED`], or another result.
     pub result: String,
     /// The whole predicate.
     pub predicate: Value,
@@ -45,11 +45,11 @@ struct SealPreparation {
     uid: String,
 }
 
-/// Reads a seal for `of`. Two Orders that render the same bytes share a digest: without this comparison one
-/// Order's approval would deploy the other's. The uid is compared where both sides have one.
+/// Reads a seal for `of`. Two Orders that render the same bytes share a digest: without this comparison the approval
+/// of one Order would deploy the other. The uid is compared if both sides have one.
 ///
 /// # Errors
-/// Says for whom it is instead, or what is wrong with it.
+/// Says which Preparation it is for instead, or what is wrong with it.
 pub fn read_seal(statement: &ParsedStatement, of: &SealOf) -> Result<Seal, String> {
     let predicate = statement.parse_object()?;
     let seal: SealPredicate = serde_json::from_str(&statement.predicate)
@@ -74,8 +74,8 @@ pub fn read_seal(statement: &ParsedStatement, of: &SealOf) -> Result<Seal, Strin
     Ok(Seal { sealed_time: seal.sealed_time, policy: seal.policy, result: seal.result, predicate })
 }
 
-/// The seal that decides: the newest; of several of one instant one that does not approve, else the one
-/// under the strictest policy.
+/// The seal that decides: the newest; among several with the same time one that does not approve, otherwise the one
+/// with the strictest policy.
 #[must_use]
 pub fn pick_deciding(seals: Vec<SealProof>) -> Option<SealProof> {
     seals.into_iter().max_by_key(|s| {

@@ -1,16 +1,16 @@
-//! The file that carries all evidence of one promotion: a tar that is an OCI image layout, with what is known
-//! besides in the folder `expedite/`.
+//! The file with all evidence of one promotion: a tar that is an OCI image layout, with additional files in the
+//! folder `expedite/`.
 //!
 //! ```text
 //! blobs/sha256/<hex>             every manifest and blob, by its hash
 //! expedite/SHA256SUMS            the hash of every other file, as sha256sum writes and checks it
-//! expedite/bundle.json           what it is about, and the trust and demands it was saved under
-//! expedite/records/<hex>.json    signed records that stood in the GitOps repository, by their hash
+//! expedite/bundle.json           its subject, and the trust and requirements at the time of saving
+//! expedite/records/<hex>.json    signed records from the GitOps repository, by their hash
 //! index.json, oci-layout         of the image layout
 //! ```
-//! The same content is the same bytes: files in order, no times, no owners. Reading takes exactly what writing
-//! gives and nothing else, so that no byte of it can be another without being told; and since no link, folder
-//! or foreign name is ever taken, a hostile file has nothing to work with.
+//! The same content gives the same bytes: files in order, no times, no owners. Reading accepts only the exact form
+//! that writing produces, so that every changed byte is detected. Links, folders and unknown names are refused, so that
+//! a hostile archive cannot use them.
 
 mod tar;
 
@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 
-/// What it is about.
+/// The file that describes the archive.
 pub const ABOUT: &str = "expedite/bundle.json";
 const SUMS: &str = "expedite/SHA256SUMS";
 const RECORDS: &str = "expedite/records/";
@@ -33,7 +33,7 @@ const LAYOUT: &str = "oci-layout";
 /// Annotation that carries a tag (image-spec, "Pre-Defined Annotation Keys").
 const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
-/// Largest archive that is read, bytes of content.
+/// Largest archive that is read, in bytes of content.
 pub const WHOLE_CAP: u64 = 512 << 20;
 /// Largest file in it.
 pub const FILE_CAP: u64 = 64 << 20;
@@ -47,7 +47,7 @@ pub struct Archive {
 }
 
 impl Archive {
-    /// Packs what was collected of an artifact; `about`: the content of [`ABOUT`].
+    /// Packs the collected evidence of an artifact; `about`: the content of [`ABOUT`].
     #[must_use]
     pub fn new(artifact: &Artifact, collected: &Collected, about: Bytes, records: &[Bytes]) -> Self {
         let mut files = BTreeMap::new();
@@ -72,7 +72,7 @@ impl Archive {
     /// Writes all of it.
     ///
     /// # Errors
-    /// The sink's.
+    /// Writing to the sink fails.
     pub fn write_to(&self, to: &mut dyn Write) -> io::Result<()> {
         tar::write_tar(&self.files, to)
     }
@@ -80,7 +80,7 @@ impl Archive {
     /// Reads all of it, and checks every hash.
     ///
     /// # Errors
-    /// Says what is not as it was written, or that it cannot be read.
+    /// Says what was changed, or that it cannot be read.
     pub fn read_from(from: &mut dyn Read) -> Result<Self, ArchiveRefusal> {
         let caps = tar::Caps { file: FILE_CAP, whole: WHOLE_CAP, files: FILES };
         let files = tar::read_tar(from, &is_name, &caps)?;
@@ -129,16 +129,16 @@ impl Archive {
         let written = String::from_utf8_lossy(written);
         let other = sums.lines().find(|line| !written.lines().any(|w| w == *line));
         Err(ArchiveRefusal::Content(match other.and_then(|line| line.split_once("  ")) {
-            Some((_, name)) => format!("{name} is not what {SUMS} says"),
-            None => format!("{SUMS} names files that are not there"),
+            Some((_, name)) => format!("{name} does not match its hash in {SUMS}"),
+            None => format!("{SUMS} names files that are missing"),
         }))
     }
 }
 
-/// Why an archive was not taken.
+/// Why an archive was refused.
 #[derive(Debug)]
 pub enum ArchiveRefusal {
-    /// It is not as it was written.
+    /// Its content is not valid.
     Content(String),
     /// It cannot be read.
     Io(io::Error),
@@ -158,7 +158,7 @@ fn is_name(name: &str) -> bool {
         || name.strip_prefix(RECORDS).and_then(|n| n.strip_suffix(".json")).is_some_and(is_hash)
 }
 
-/// The layout's list: the artifact, then what is attached.
+/// The layout's index: the artifact, then the attached manifests.
 fn build_index(artifact: &Artifact, collected: &Collected) -> Bytes {
     let entries: Vec<Value> = collected
         .manifests
@@ -172,7 +172,7 @@ fn build_index(artifact: &Artifact, collected: &Collected) -> Bytes {
             });
             let name = match &listed.tag {
                 Some(tag) => Some(tag.clone()),
-                // Other tools want a name for what is to be taken out.
+                // Other tools need a name to extract it.
                 None => (manifest.digest == artifact.digest).then(|| artifact.digest.format_hex()),
             };
             if let Some(name) = name {

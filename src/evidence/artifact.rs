@@ -1,8 +1,8 @@
-//! The artifact itself: whether the pinned manifest is one that Argo CD unpacks and deploys something from.
+//! The artifact itself: whether Argo CD can unpack the pinned manifest and deploy something from it.
 //!
-//! Argo CD wants an image manifest (never an index) with exactly one layer whose media type ends in `tar`,
-//! `tar+gzip` or `tar.gzip` and is on its list; other layers are ignored. With `path: .` only files at the
-//! top of that tar are read: an artifact with everything in a subfolder syncs green with no objects.
+//! Argo CD requires an image manifest (never an index) with exactly one layer whose media type ends in `tar`, `tar+gzip`
+//! or `tar.gzip` and is on its list; other layers are ignored. With `path: .` it reads only files at the top of that
+//! tar: an artifact with everything in a subfolder syncs successfully without any objects.
 
 use crate::evidence::envelope::{BUNDLE_PREFIX, clip_text};
 use crate::evidence::json;
@@ -13,8 +13,7 @@ use serde::de::IgnoredAny;
 use std::io::{self, Read};
 use std::path::Component;
 
-/// Layer media types that Argo CD unpacks without being told (its `--oci-layer-media-types`), Helm charts
-/// aside.
+/// Layer media types that Argo CD unpacks by default (its `--oci-layer-media-types`), except Helm charts.
 pub const LAYER_TYPES: &[&str] =
     &["application/vnd.oci.image.layer.v1.tar", "application/vnd.oci.image.layer.v1.tar+gzip"];
 
@@ -22,10 +21,10 @@ pub const LAYER_TYPES: &[&str] =
 pub const IMAGE_MANIFESTS: &[&str] =
     &["application/vnd.oci.image.manifest.v1+json", "application/vnd.docker.distribution.manifest.v2+json"];
 
-/// What Argo CD's directory source reads.
+/// File extensions that Argo CD's directory source reads.
 const MANIFEST_FILES: &[&str] = &["yaml", "yml", "json"];
 
-/// Members of an image manifest, as far as we use them.
+/// The members of an image manifest that are used.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ImageManifest {
@@ -55,12 +54,12 @@ pub(crate) fn parse_image(manifest: &Manifest) -> Result<ImageManifest, String> 
     let image: ImageManifest =
         json::parse_strict(&manifest.bytes).map_err(|e| format!("its manifest does not parse: {e}"))?;
     if image.manifests.is_some() {
-        return Err("its manifest has `manifests` as an index has: it could be read as either".into());
+        return Err("its manifest has `manifests` like an index, so it could be read as either".into());
     }
     Ok(image)
 }
 
-/// The bundle in a referrer's manifest, where there is exactly one.
+/// The bundle in a referrer's manifest, if there is exactly one.
 #[must_use]
 pub fn find_only_bundle(manifest: &Manifest) -> Option<Descriptor> {
     let layers = parse_image(manifest).ok()?.layers?;
@@ -85,12 +84,12 @@ pub fn find_content_layer(manifest: &Manifest, accepted: &[String]) -> Result<De
     match (tars.pop(), tars.is_empty()) {
         (None, _) => Err(format!("it has no tar layer; its layers are: {}", types(&mut layers.iter()))),
         (Some(_), false) => Err(format!(
-            "it has {} tar layers where Argo CD takes exactly one: {}",
+            "it has {} tar layers, but Argo CD accepts exactly one: {}",
             tars.len() + 1,
             types(&mut layers.iter().filter(is_tar))
         )),
         (Some(layer), true) if !accepted.contains(&layer.media_type) => Err(format!(
-            "its layer is {}, which is none of {}",
+            "its layer is {}, which is not one of {}",
             clip_text(&layer.media_type),
             accepted.join(", ")
         )),
@@ -98,9 +97,9 @@ pub fn find_content_layer(manifest: &Manifest, accepted: &[String]) -> Result<De
     }
 }
 
-/// Whether a content layer is the tar (or gzipped tar) it says it is, holds nothing that Argo CD refuses, and
-/// has at least one manifest at its top. Nothing is unpacked to disk; `decoded_cap` bounds what a bomb
-/// can make us read.
+/// Checks that a content layer is the tar (or gzipped tar) of its media type, contains nothing that Argo CD refuses, and
+/// has at least one manifest at its top. Nothing is unpacked to disk; `decoded_cap` limits the damage of a
+/// decompression bomb.
 ///
 /// # Errors
 /// Says what is wrong.
@@ -109,7 +108,7 @@ pub fn check_unpacks(media_type: &str, bytes: &[u8], decoded_cap: u64) -> Result
     let wants_gzip = media_type.ends_with("gzip");
     if gzip != wants_gzip {
         let found = if gzip { "gzip data" } else { "not gzip data" };
-        return Err(format!("its layer says {media_type} but is {found}"));
+        return Err(format!("its layer has the type {media_type} but is {found}"));
     }
     let source: Box<dyn Read + '_> =
         if gzip { Box::new(MultiGzDecoder::new(bytes)) } else { Box::new(bytes) };
@@ -124,11 +123,11 @@ pub fn check_unpacks(media_type: &str, bytes: &[u8], decoded_cap: u64) -> Result
     }
 }
 
-/// The one tar layer of an artifact, whether or not Argo CD would take it: for people who compare. Beside
-/// Argo CD's types, zstd is read.
+/// The only tar layer of an artifact, even if Argo CD would not accept it, for comparisons. In addition to Argo CD's
+/// types, zstd is read.
 ///
 /// # Errors
-/// Says what is there instead.
+/// Says what was found instead.
 pub fn find_tar_layer(manifest: &Manifest) -> Result<Descriptor, String> {
     let layers = parse_image(manifest)?.layers.unwrap_or_default();
     let is_tar = |d: &&Descriptor| {
@@ -142,9 +141,9 @@ pub fn find_tar_layer(manifest: &Manifest) -> Result<Descriptor, String> {
     }
 }
 
-/// The manifests at the top of a content layer: (file name, content), sorted by name; of a name that stands
-/// twice the last, as unpacking leaves it. `decoded_cap` bounds what a bomb can make us read. A link, a device
-/// or a path that leaves the folder is refused: what Argo CD makes of it is not what is seen here.
+/// The manifests at the top of a content layer: (file name, content), sorted by name; for a repeated name the last one,
+/// as after unpacking. `decoded_cap` limits the damage of a decompression bomb. A link, a device or a path outside the
+/// folder is refused, because Argo CD would deploy something different from what is seen here.
 ///
 /// # Errors
 /// Says why the layer does not unpack.
@@ -189,8 +188,8 @@ fn count_entries(source: &mut dyn Read) -> io::Result<FoundEntries> {
     Ok(found)
 }
 
-/// Calls `each` with every file: its path, whether it is a manifest at the top, and its content. With
-/// `only_files`, what is neither a file nor a folder is refused.
+/// Calls `each` with every file: its path, whether it is a manifest at the top, and its content. With `only_files`,
+/// everything except files and folders is refused.
 fn walk_entries(
     source: &mut dyn Read,
     only_files: bool,
@@ -203,12 +202,12 @@ fn walk_entries(
         let parts: Vec<Component<'_>> = path.components().filter(|c| *c != Component::CurDir).collect();
         if !parts.iter().all(|c| matches!(c, Component::Normal(_))) {
             let path = clip_text(&path.to_string_lossy());
-            return Err(io::Error::other(format!("{path:?} leaves the folder it is unpacked into")));
+            return Err(io::Error::other(format!("{path:?} is outside the folder of the archive")));
         }
         let kind = entry.header().entry_type();
         if only_files && !(kind.is_file() || kind.is_dir() || kind.is_pax_global_extensions()) {
             let path = clip_text(&path.to_string_lossy());
-            let what = if kind.is_symlink() || kind.is_hard_link() { "a link" } else { "no regular file" };
+            let what = if kind.is_symlink() || kind.is_hard_link() { "a link" } else { "not a regular file" };
             return Err(io::Error::other(format!("{path:?} is {what}")));
         }
         if kind.is_file() {
@@ -218,12 +217,12 @@ fn walk_entries(
             each(&name.join("/"), is_manifest, &mut entry)?;
         }
     }
-    // What follows the last entry is part of the layer, too: a cut-off or damaged gzip stream shows here.
+    // The rest after the last entry must be read too: only this detects a cut-off or damaged gzip stream.
     io::copy(&mut archive.into_inner(), &mut io::sink())?;
     Ok(())
 }
 
-/// A reader that refuses to go past its cap.
+/// A reader that fails after its cap.
 struct Capped<'a> {
     source: Box<dyn Read + 'a>,
     left: u64,
@@ -331,8 +330,8 @@ mod tests {
             why(&[("out/", b""), ("out/a.yaml", b""), ("README.md", b"")]).contains("none of the 2 files")
         );
         assert!(why(&[("out.yaml/", b"")]).contains("without any file"));
-        assert!(why(&[("a.yaml", b""), ("../b.yaml", b"")]).contains("leaves the folder"));
-        assert!(why(&[("/a.yaml", b"")]).contains("leaves the folder"));
+        assert!(why(&[("a.yaml", b""), ("../b.yaml", b"")]).contains("is outside the folder"));
+        assert!(why(&[("/a.yaml", b"")]).contains("is outside the folder"));
     }
 
     #[test]
@@ -356,13 +355,13 @@ mod tests {
     fn links_bombs_and_ways_out_are_refused() {
         let layer = LAYER_TYPES[0];
         let why = |bytes: &[u8], end: &str| read_manifests(&format!("{layer}{end}"), bytes, CAP).unwrap_err();
-        assert!(why(&tar_of(&[("../a.yaml", b"")]), "").contains("leaves the folder"));
-        assert!(why(&tar_of(&[("/a.yaml", b"")]), "").contains("leaves the folder"));
+        assert!(why(&tar_of(&[("../a.yaml", b"")]), "").contains("is outside the folder"));
+        assert!(why(&tar_of(&[("/a.yaml", b"")]), "").contains("is outside the folder"));
         for (kind, what) in [
             (tar::EntryType::Symlink, "a link"),
             (tar::EntryType::Link, "a link"),
-            (tar::EntryType::Fifo, "no regular file"),
-            (tar::EntryType::Char, "no regular file"),
+            (tar::EntryType::Fifo, "not a regular file"),
+            (tar::EntryType::Char, "not a regular file"),
         ] {
             let mut builder = tar::Builder::new(Vec::new());
             let mut header = tar::Header::new_gnu();

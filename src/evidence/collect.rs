@@ -1,5 +1,5 @@
-//! Everything that is kept of one artifact: its manifest and layers, and all signed evidence attached to it,
-//! of both families. What a later reading without the registry needs; nothing is judged here.
+//! Collects one artifact for later use without the registry: its manifest and layers, and all signed evidence attached
+//! to it, of both families. Nothing is judged here.
 
 use crate::evidence::artifact;
 use crate::evidence::envelope::{BUNDLE_PREFIX, ENVELOPE, IN_TOTO};
@@ -14,14 +14,14 @@ use oci_registry::{Answer, Descriptor, Manifest, Reference};
 use serde::Deserialize;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What bounds the collecting.
+/// Limits for collecting.
 #[derive(Debug, Clone)]
 pub struct CollectOptions {
     /// Largest layer of the artifact, bytes.
     pub layer_cap: u64,
     /// Largest piece of evidence, bytes.
     pub evidence_cap: u64,
-    /// Most manifests that are attached.
+    /// Most attached manifests.
     pub candidates: usize,
     /// Of everything together, bytes.
     pub whole_cap: u64,
@@ -33,34 +33,34 @@ impl Default for CollectOptions {
     }
 }
 
-/// A manifest, and the tag it stands under.
+/// A manifest and its tag.
 #[derive(Debug, Clone)]
 pub struct ListedManifest {
-    /// `sha256-<hex>.sig` or `.att`; `None`: by its digest alone.
+    /// `sha256-<hex>.sig` or `.att`; `None`: it has only its digest.
     pub tag: Option<String>,
-    /// As served.
+    /// The manifest as the registry serves it.
     pub manifest: Manifest,
 }
 
 /// What was collected.
 #[derive(Debug, Clone)]
 pub struct Collected {
-    /// The artifact's, then what is attached, sorted by digest, each once per tag.
+    /// The artifact's manifest, then the attached ones, sorted by digest, each once per tag.
     pub manifests: Vec<ListedManifest>,
-    /// Everything by its hash, the manifests included.
+    /// Every file by its hash, including the manifests.
     pub blobs: BTreeMap<Digest, Bytes>,
-    /// What was left out, for people.
+    /// What was left out, as text for users.
     pub left_out: Vec<String>,
 }
 
-/// At once, of one artifact.
+/// Requests at once for one artifact.
 const AT_ONCE: usize = 16;
 
-/// Collects. An index entry whose manifest is gone is left out, as in every reading; anything else that is
-/// listed and cannot be had is a failure: half of the evidence may say something else than all of it.
+/// Collects everything. An index entry whose manifest is gone is left out, as in every reading; any other listed item
+/// that cannot be fetched is a failure, because a part of the evidence may lead to a different result than all of it.
 ///
 /// # Errors
-/// Something that is needed could not be read, or is larger than is kept.
+/// Something that is needed could not be read, or is too large.
 pub async fn collect_evidence(
     artifact: &Artifact,
     registries: &Registries,
@@ -105,16 +105,16 @@ pub async fn collect_evidence(
         match answer {
             Answer::Found(manifest) => match check_evidence(&manifest, options.evidence_cap) {
                 Ok(()) => manifests.push(ListedManifest { tag: None, manifest }),
-                Err(why) => all.left_out.push(format!("{digest}: attached, and {why}")),
+                Err(why) => all.left_out.push(format!("{digest}: attached, but {why}")),
             },
-            Answer::Absent => all.left_out.push(format!("{digest}: listed, and not in the registry")),
+            Answer::Absent => all.left_out.push(format!("{digest}: listed, but not in the registry")),
             Answer::Unread(why) => return Err(why.into()),
         }
     }
     let mut room = options.whole_cap;
     let mut take = |size: u64| {
         room = room.checked_sub(size).ok_or_else(|| {
-            make_refused(artifact, format!("all together is larger than {} MiB", options.whole_cap >> 20))
+            make_refused(artifact, format!("the total is larger than {} MiB", options.whole_cap >> 20))
         })?;
         Ok::<(), Unread>(())
     };
@@ -145,7 +145,7 @@ pub async fn collect_evidence(
                 return Err(make_refused(artifact, format!("blob {digest} is not in the registry")));
             }
             (Answer::Absent, false) => {
-                all.left_out.push(format!("{digest}: a config, and not in the registry"));
+                all.left_out.push(format!("{digest}: a config that is not in the registry"));
             }
             (Answer::Unread(why), _) => return Err(why.into()),
         }
@@ -166,11 +166,11 @@ fn make_refused(artifact: &Artifact, why: String) -> Unread {
     }
 }
 
-/// Whether a manifest that refers to the artifact is one that `gather` would take evidence from.
+/// Checks that `gather` would read evidence from a manifest that refers to the artifact.
 ///
 /// # Errors
-/// It is not: why. What is too long to be read anywhere proves nothing anywhere, so that a stranger who
-/// attaches it stops nobody.
+/// Says why it would not. Evidence that is too long to be read never proves anything, so that a stranger cannot block
+/// the collection by attaching it.
 fn check_evidence(manifest: &Manifest, cap: u64) -> Result<(), &'static str> {
     let is_evidence = |d: &Descriptor| {
         let exact = [PAYLOAD, ENVELOPE, IN_TOTO];
@@ -181,15 +181,15 @@ fn check_evidence(manifest: &Manifest, cap: u64) -> Result<(), &'static str> {
         Some(Err(_)) | None => Vec::new(),
     };
     if !layers.iter().any(is_evidence) {
-        return Err("no signed evidence");
+        return Err("it holds no signed evidence");
     }
     match layers.iter().any(|d| d.size > cap) {
-        true => Err("longer than evidence is read"),
+        true => Err("it is longer than the limit for evidence"),
         false => Ok(()),
     }
 }
 
-/// The blobs that an image manifest names: its config, where that is one we can hash, and its layers.
+/// The blobs that an image manifest names: its config, if its hash algorithm is supported, and its layers.
 fn list_parts(manifest: &Manifest) -> Result<(Option<Descriptor>, Vec<Descriptor>), String> {
     #[derive(Deserialize)]
     struct Config {

@@ -9,13 +9,13 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-/// The one payload type that is read: an in-toto statement.
+/// The only payload type that is read: an in-toto statement.
 pub const IN_TOTO: &str = "application/vnd.in-toto+json";
-/// Media type of a bundle, as it is written today.
+/// Media type of a bundle in its current form.
 pub const BUNDLE: &str = "application/vnd.dev.sigstore.bundle.v0.3+json";
-/// The same, as it was written first.
+/// Media type of a bundle in its first form.
 pub const BUNDLE_OLD_FORM: &str = "application/vnd.dev.sigstore.bundle+json;version=0.3";
-/// What every bundle layer's media type begins with.
+/// Prefix of the media type of every bundle layer.
 pub const BUNDLE_PREFIX: &str = "application/vnd.dev.sigstore.bundle";
 /// Media type of a DSSE envelope layer in a `.att` manifest.
 pub const ENVELOPE: &str = "application/vnd.dsse.envelope.v1+json";
@@ -27,7 +27,7 @@ const LENIENT: GeneralPurpose = GeneralPurpose::new(
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
 );
 
-/// Decodes base64 as DSSE obliges verifiers to: standard or URL-safe, padded or not; line ends are skipped.
+/// Decodes base64 as DSSE requires of verifiers: standard or URL-safe, padded or not; line ends are skipped.
 #[must_use]
 pub fn decode_base64(text: &str) -> Option<Vec<u8>> {
     let plain: Vec<u8> = text
@@ -56,10 +56,10 @@ pub fn encode_pae(payload_type: &str, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What an envelope holds, and the trusted key that signed it.
+/// The content of an envelope, and the trusted key that signed it.
 #[derive(Debug)]
 pub struct OpenedEnvelope<'r> {
-    /// The payload, decoded once: these bytes were verified and these are parsed.
+    /// The payload, decoded once, so that the verified bytes are the parsed bytes.
     pub payload: Vec<u8>,
     /// The trusted key, or why there is none.
     pub signer: Result<&'r RingKey, String>,
@@ -106,11 +106,14 @@ struct KeyHint {
 /// Opens a sigstore bundle v0.3 that holds a DSSE envelope with exactly one signature by a key.
 ///
 /// # Errors
-/// Says why this is no such bundle; then nothing in it can be told.
+/// Says why it is not such a bundle; then nothing in it can be used.
 pub fn open_bundle<'r>(bytes: &[u8], ring: &'r KeyRing) -> Result<OpenedEnvelope<'r>, String> {
-    let bundle: SigstoreBundle = json::parse_strict(bytes).map_err(|e| format!("it is no bundle: {e}"))?;
+    let bundle: SigstoreBundle = json::parse_strict(bytes).map_err(|e| format!("it is not a bundle: {e}"))?;
     if bundle.media_type != BUNDLE && bundle.media_type != BUNDLE_OLD_FORM {
-        return Err(format!("it is a bundle of type {:?}; v0.3 is read", clip_text(&bundle.media_type)));
+        return Err(format!(
+            "it is a bundle of type {:?}, and only v0.3 is supported",
+            clip_text(&bundle.media_type)
+        ));
     }
     let envelope = bundle.dsse_envelope.ok_or("the bundle holds no DSSE envelope")?;
     let material = bundle.verification_material;
@@ -122,11 +125,11 @@ pub fn open_bundle<'r>(bytes: &[u8], ring: &'r KeyRing) -> Result<OpenedEnvelope
     let hint = material.public_key.ok_or("the bundle names no key")?.hint;
     match envelope.signatures.len() {
         1 => open_signed(envelope, Some(&hint), ring),
-        n => Err(format!("a bundle has exactly one signature, this one {n}")),
+        n => Err(format!("a bundle must have exactly one signature, this one has {n}")),
     }
 }
 
-/// The payload of a bundle that `key` signed; `None`: it is no such bundle.
+/// The payload of a bundle that `key` signed; `None`: it is not such a bundle.
 #[must_use]
 pub fn read_signed_payload(bundle: &[u8], key: &PublicKey) -> Option<Vec<u8>> {
     let bundle: SigstoreBundle = json::parse_strict(bundle).ok()?;
@@ -137,15 +140,16 @@ pub fn read_signed_payload(bundle: &[u8], key: &PublicKey) -> Option<Vec<u8>> {
     key.has_signed(&message, &decode_base64(&signature.sig)?).then_some(payload)
 }
 
-/// Opens a DSSE envelope as in a `.att` layer: any of its signatures may be the right one.
+/// Opens a DSSE envelope as in a `.att` layer: any of its signatures may be by the trusted key.
 ///
 /// # Errors
-/// Says why this is no such envelope.
+/// Says why it is not such an envelope.
 pub fn open_envelope<'r>(bytes: &[u8], ring: &'r KeyRing) -> Result<OpenedEnvelope<'r>, String> {
-    let envelope: Envelope = json::parse_strict(bytes).map_err(|e| format!("it is no DSSE envelope: {e}"))?;
+    let envelope: Envelope =
+        json::parse_strict(bytes).map_err(|e| format!("it is not a DSSE envelope: {e}"))?;
     match envelope.signatures.len() {
         0 => Err("the envelope has no signature".into()),
-        n if n > SIGNATURES => Err(format!("too many signatures: {n}, at most {SIGNATURES} are tried")),
+        n if n > SIGNATURES => Err(format!("too many signatures: {n}; at most {SIGNATURES} are tried")),
         _ => open_signed(envelope, None, ring),
     }
 }
@@ -170,20 +174,20 @@ fn open_signed<'r>(
     });
     let signer = signer.ok_or_else(|| match hint.filter(|h| is_fingerprint(h)) {
         Some(hint) if ring.keys().iter().any(|k| k.key.fingerprint() == hint) => {
-            format!("its signature is wrong, though it names the trusted key {hint}")
+            format!("its signature is wrong, although it names the trusted key {hint}")
         }
-        Some(hint) => format!("it is signed by no trusted key (it names {hint})"),
-        None => "it is signed by no trusted key".to_owned(),
+        Some(hint) => format!("it is not signed by a trusted key (it names {hint})"),
+        None => "it is not signed by a trusted key".to_owned(),
     });
     Ok(OpenedEnvelope { payload, signer })
 }
 
-/// Whether an unsigned hint looks like a fingerprint and may be shown to a person.
+/// Whether an unsigned hint looks like a fingerprint and may be shown to a user.
 fn is_fingerprint(hint: &str) -> bool {
     hint.len() == 44 && decode_base64(hint).is_some_and(|b| b.len() == 32)
 }
 
-/// Foreign text for a message: the first 100 characters.
+/// Untrusted text for a message: the first 100 characters.
 pub(crate) fn clip_text(text: &str) -> String {
     let cut: String = text.chars().take(100).collect();
     if cut.len() < text.len() { cut + "…" } else { cut }

@@ -1,9 +1,9 @@
-//! Fetching: all claims of all artifacts at once, and no more requests than they need.
+//! Fetches evidence for all claims of all artifacts at once, with no more requests than needed.
 //!
-//! Per artifact the listings go out together (referrers, `.sig`, `.att`: both families always, neither hides
-//! the other). Hints then order the fetching: first one likely piece per open claim, then the other
-//! likely ones, then everything else that is listed. It ends as soon as nothing that is still unread could
-//! change an answer. What the bytes mean is `judge`'s.
+//! For each artifact the listings are requested together (referrers, `.sig`, `.att`: always both families, so that
+//! neither hides the other). Hints then order the fetching: first one likely piece per open claim, then the other
+//! likely ones, then everything else in the lists. It ends as soon as no unread piece could change an answer. `judge`
+//! decides what the bytes mean.
 
 mod candidates;
 
@@ -22,25 +22,25 @@ pub(crate) use candidates::PREDICATE_TYPE;
 use futures::StreamExt as _;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What bounds the fetching.
+/// Limits for fetching.
 #[derive(Debug, Clone)]
 pub struct GatherOptions {
     /// Layer media types that Argo CD unpacks.
     pub layer_types: Vec<String>,
-    /// Largest content layer that is fetched and looked into, bytes; of a larger one only the presence is asked.
+    /// Largest content layer that is fetched and examined, in bytes; for a larger one only its presence is checked.
     pub layer_cap: u64,
     /// Largest unpacked size of a content layer, bytes.
     pub unpacked_cap: u64,
     /// Largest bundle, envelope or payload, bytes.
     pub evidence_cap: u64,
-    /// The same where scans are asked for, whose reports are long.
+    /// The same limit if scans are requested, because their reports are long.
     pub scan_cap: u64,
-    /// Most pieces of evidence that are read of one artifact.
+    /// Most pieces of evidence that are read for one artifact.
     pub candidates: usize,
-    /// How many artifacts are asked for at once.
+    /// How many artifacts are fetched at once.
     pub artifacts: usize,
-    /// Only these pieces of evidence count, as if nothing else were attached: what a record rests on is judged
-    /// again by what it rested on. `None`: all.
+    /// Only these pieces of evidence count, as if nothing else were attached: a record is checked again with the evidence
+    /// that it was based on. `None`: all.
     pub only: Option<BTreeSet<Digest>>,
 }
 
@@ -59,10 +59,10 @@ impl Default for GatherOptions {
     }
 }
 
-/// The runtime that fetching runs on; one per process, since connections belong to it.
+/// The runtime for fetching; one per process, because connections belong to it.
 ///
 /// # Errors
-/// The operating system gives no threads.
+/// The operating system cannot start threads.
 pub fn make_runtime() -> Result<tokio::runtime::Runtime, Failure> {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().map_err(|e| {
         Failure::new(FailureKind::Internal, "no-runtime", format!("starting the I/O threads: {e}"))
@@ -81,8 +81,8 @@ pub fn gather_blocking(
     runtime.block_on(gather_evidence(asks, ring, registries, options))
 }
 
-/// Answers every ask. While anything is wrong with the Kitchen's trust, no request is made at all; a claim
-/// for which no key is trusted is answered without one.
+/// Answers every ask. If anything is wrong with the Kitchen's trust, no request is sent at all; a claim for which no
+/// key is trusted is answered without a request.
 pub async fn gather_evidence(
     asks: &[Ask],
     ring: &KeyRing,
@@ -123,7 +123,7 @@ async fn gather_artifact(
     let mut facts = ArtifactFacts::default();
     let errors = &ring.state().errors;
     if !errors.is_empty() {
-        let why = format!("the Kitchen's trust is wrong, so nothing was asked: {}", errors.join("; "));
+        let why = format!("the Kitchen's trust is wrong, so no registry was asked: {}", errors.join("; "));
         refuse_claims(claims.iter(), &why, &mut facts);
         return (facts, Vec::new());
     }
@@ -190,8 +190,8 @@ fn refuse_claims<'a>(claims: impl Iterator<Item = &'a Claim>, why: &str, facts: 
     }
 }
 
-/// The artifact claim, and whether the pinned manifest is there at all. `Missing` means that the manifest or
-/// its layer is gone.
+/// The artifact claim, and whether the pinned manifest exists at all. `Missing` means that the manifest or its layer
+/// is gone.
 async fn check_artifact(
     artifact: &Artifact,
     registries: &Registries,
@@ -302,7 +302,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Reads entries, the likely ones first, until nothing that is left could change an answer.
+    /// Reads entries, the likely ones first, until no remaining entry could change an answer.
     async fn read_all(
         &mut self,
         mut entries: Vec<CandidateEntry>,
@@ -341,8 +341,8 @@ impl<'a> Search<'a> {
             }
             let batch = take_batch(&mut entries, &open, round);
             round += 1;
-            // Within a batch, too, nothing more is asked once nothing is open. Answers are weighed in the stable
-            // order, so that the same registry always gives the same proof.
+            // Also within a batch, fetching stops when no claim is open. Responses are weighed in a stable order, so
+            // that the same registry content always gives the same proof.
             let mut answers =
                 futures::stream::iter(batch.into_iter().map(|e| fetch.read_entry(e))).buffered(AT_ONCE);
             while let Some(read) = answers.next().await {
@@ -357,11 +357,11 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Most pieces of one artifact that are fetched at once; the registry's own limit holds besides.
+/// Most pieces of one artifact that are fetched at once; the registry's own limit applies as well.
 const AT_ONCE: usize = 16;
 
-/// What is read next. Round 0: one likely entry per open claim; round 1: all likely ones; then the rest. Where
-/// every piece has to be read anyway there is one round.
+/// Entries to read next. Round 0: one likely entry per open claim; round 1: all likely ones; then the rest. If every
+/// piece must be read anyway, there is one round.
 fn take_batch(entries: &mut Vec<CandidateEntry>, open: &[Claim], round: u32) -> Vec<CandidateEntry> {
     if round >= 2 || open.iter().any(judge::needs_all) {
         return std::mem::take(entries);

@@ -1,8 +1,8 @@
-//! JSON as signed evidence has to be: one value in UTF-8, no name twice in any object, nested at most
-//! 64 deep. Two readers of such bytes cannot disagree on what was signed.
+//! Strict JSON for signed evidence: one value in UTF-8, no repeated name in any object, nested at most 64 levels deep.
+//! Two readers of such bytes always agree on what was signed.
 //!
-//! The check walks the bytes once without building anything; what is read afterwards is read from the
-//! same bytes by ordinary serde types, which match names by exact case and ignore unknown members.
+//! The check reads the bytes once without building anything; afterwards ordinary serde types read the same bytes. They
+//! match names by exact case and ignore unknown members.
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess, Visitor};
 use std::collections::HashSet;
@@ -14,7 +14,7 @@ pub const DEPTH: usize = 64;
 /// Reads `bytes` as a `T`, after the strict check.
 ///
 /// # Errors
-/// Says what is wrong and where: not JSON, a name twice, too deep, text after the value, or not a `T`.
+/// Says what is wrong and where: not JSON, a repeated name, too deep, text after the value, or not a `T`.
 ///
 /// ```
 /// use expedite::evidence::json::strict;
@@ -50,7 +50,7 @@ impl<'de> DeserializeSeed<'de> for NestingLevel {
 impl NestingLevel {
     fn enter_level<E: serde::de::Error>(self) -> Result<Self, E> {
         if self.0 > DEPTH {
-            return Err(E::custom(format!("nested more than {DEPTH} deep")));
+            return Err(E::custom(format!("nested more than {DEPTH} levels deep")));
         }
         Ok(Self(self.0 + 1))
     }
@@ -145,7 +145,11 @@ mod tests {
     fn sixty_four_deep_and_no_deeper() {
         let nested = |n: usize| format!("{}{}", "[".repeat(n), "]".repeat(n));
         assert_eq!(check_strict(nested(DEPTH).as_bytes()), Ok(()));
-        assert!(check_strict(nested(DEPTH + 1).as_bytes()).unwrap_err().contains("nested more than 64 deep"));
+        assert!(
+            check_strict(nested(DEPTH + 1).as_bytes())
+                .unwrap_err()
+                .contains("nested more than 64 levels deep")
+        );
         assert!(check_strict("[".repeat(1_000_000).as_bytes()).is_err(), "no stack overflow");
         let objects = format!("{}1{}", "{\"a\":".repeat(100), "}".repeat(100));
         assert!(check_strict(objects.as_bytes()).unwrap_err().contains("deep"));

@@ -1,9 +1,9 @@
-//! Whether what was fetched proves what was asked. Pure: bytes and keys in, verdicts out.
+//! Decides whether the fetched bytes prove the claims. Pure: bytes and keys in, verdicts out.
 //!
-//! Each piece of evidence is read once ([`Piece`]) and weighed for every claim. Only signed content
-//! decides; the hints of a registry at most say for which claim something that cannot be read counts as
-//! "there, but wrong". One good piece wins over any number of bad ones. Where the newest of several
-//! decides (seals, scans, statements, records), nothing is proven while a piece could not be read.
+//! Each piece of evidence is read once ([`Piece`]) and compared with every claim. Only signed content decides; a
+//! registry's hints only select the claim for which an unreadable piece counts as "there, but wrong". One good piece
+//! wins over any number of bad ones. For claims where the newest piece decides (seals, scans, statements, records),
+//! nothing is proven while a piece could not be read.
 
 mod piece;
 mod weigh;
@@ -29,7 +29,7 @@ pub const PROMOTION: &str = "https://kokumi.dev/attestations/promotion/v1";
 /// Predicate type of deployment records.
 pub const DEPLOYMENT: &str = "https://kokumi.dev/attestations/deployment/v1";
 
-/// The role a key needs to vouch for a claim; none is needed for the artifact itself.
+/// The role that a key needs for a claim; the artifact itself needs none.
 #[must_use]
 pub fn find_role(claim: &Claim) -> Option<Role> {
     match claim {
@@ -43,7 +43,7 @@ pub fn find_role(claim: &Claim) -> Option<Role> {
     }
 }
 
-/// Whether every piece has to be read, because the newest (or all) count and not just any.
+/// Whether every piece must be read, because the newest piece (or all of them) decides.
 #[must_use]
 pub fn needs_all(claim: &Claim) -> bool {
     match claim {
@@ -52,7 +52,7 @@ pub fn needs_all(claim: &Claim) -> bool {
     }
 }
 
-/// A role as it is written in a Kitchen.
+/// A role in the spelling of the Kitchen.
 #[must_use]
 pub fn format_role(role: Role) -> &'static str {
     role.as_str()
@@ -80,18 +80,18 @@ impl<P> ClaimTally<P> {
     }
 }
 
-/// What is known at the end besides the pieces themselves.
+/// Additional facts after all pieces were read.
 #[derive(Debug, Clone)]
 pub enum Existence {
-    /// The pinned manifest is there.
+    /// The pinned manifest exists.
     There,
-    /// It is not.
+    /// It does not exist.
     Gone,
-    /// That could not be told.
+    /// It is unknown.
     Unread(Unread),
 }
 
-/// All signed claims on one artifact, with what was found for each so far.
+/// All signed claims on one artifact, with the findings for each so far.
 #[derive(Debug)]
 pub struct Tallies<'r> {
     ring: &'r KeyRing,
@@ -104,7 +104,7 @@ pub struct Tallies<'r> {
 }
 
 impl<'r> Tallies<'r> {
-    /// Nothing found yet for `claims`; the artifact claim is not one of these.
+    /// No findings yet for `claims`, which do not include the artifact claim.
     #[must_use]
     pub fn new(claims: &BTreeSet<Claim>, ring: &'r KeyRing) -> Self {
         let mut all = Self {
@@ -136,7 +136,7 @@ impl<'r> Tallies<'r> {
         all
     }
 
-    /// Claims for which reading on may still change the answer.
+    /// Claims whose answer may still change if more is read.
     #[must_use]
     pub fn collect_open(&self) -> Vec<Claim> {
         let mut open = Vec::new();
@@ -166,7 +166,7 @@ impl<'r> Tallies<'r> {
             || self.records.as_ref().is_some_and(is_unproven)
     }
 
-    /// Weighs one piece for every claim.
+    /// Compares one piece with every claim.
     pub fn weigh_piece(&mut self, piece: &Piece<'_>) {
         if let Some(tally) = &mut self.signature
             && let Some(outcome) = weigh_signature(piece)
@@ -202,8 +202,8 @@ impl<'r> Tallies<'r> {
         }
     }
 
-    /// Adds the answers to `facts`. `unread`: what could not be read, in any order; `existence`: of the pinned
-    /// manifest.
+    /// Adds the answers to `facts`. `unread`: what could not be read, in any order; `existence`: whether the pinned
+    /// manifest exists.
     pub fn finish_facts(self, unread: &[Unread], existence: &Existence, facts: &mut ArtifactFacts) {
         let unread =
             unread.iter().min_by(|a, b| (a.reason, &a.request, &a.why).cmp(&(b.reason, &b.request, &b.why)));
@@ -236,7 +236,7 @@ impl<'r> Tallies<'r> {
     }
 }
 
-/// What holds for all claims at the end.
+/// Facts that apply to all claims at the end.
 struct End<'a> {
     unread: Option<&'a Unread>,
     existence: &'a Existence,
@@ -256,7 +256,7 @@ impl End<'_> {
         }
     }
 
-    /// Every piece has to be read before one counts.
+    /// Every piece must be read before one counts.
     fn judge_all<P, Q>(
         &self,
         noun: &str,
@@ -286,7 +286,7 @@ impl End<'_> {
             }
             Existence::There => {}
         }
-        // Of equally near ones the first in the stable order.
+        // Among equally close ones the first in the stable order.
         let best = refused.iter().rev().max_by_key(|(near, _)| *near).map(|(_, c)| c.clone());
         let candidates: Vec<EvidenceCandidate> = refused.into_iter().map(|(_, c)| c).collect();
         match best {
@@ -321,8 +321,8 @@ fn sort_newest_first(mut all: Vec<Proof>) -> Option<Vec<Proof>> {
     Some(all).filter(|a| !a.is_empty())
 }
 
-/// What a record in the repository (`records/…json`, a bundle) says of `digest`, when a key trusted for
-/// records signed it. The same judging as for records on the artifact, without a registry.
+/// The content of a record in the repository (`records/…json`, a bundle) about `digest`, if a key that is trusted for
+/// records signed it. The same rules as for records on the artifact, without a registry.
 ///
 /// # Errors
 /// Says why it does not count.
@@ -355,9 +355,9 @@ fn make_committed_piece<'r>(bundle: &[u8], digest: &Digest, ring: &'r KeyRing) -
 fn describe_mismatch(piece: &Piece<'_>, wanted: &str) -> String {
     match &piece.content {
         PieceContent::Statement { parsed, .. } => {
-            format!("it is no {wanted} but of type {}", envelope::clip_text(&parsed.predicate_type))
+            format!("it is not a {wanted} but of type {}", envelope::clip_text(&parsed.predicate_type))
         }
         PieceContent::Unreadable { why, .. } => why.clone(),
-        PieceContent::Simple { .. } => format!("it is no {wanted}"),
+        PieceContent::Simple { .. } => format!("it is not a {wanted}"),
     }
 }

@@ -1,8 +1,8 @@
-//! The keys that the Kitchen trusts: read, checked and told apart before any registry is asked.
+//! The keys that the Kitchen trusts: read and checked before any registry is asked.
 //!
-//! The algorithm of a signature follows from the trusted key, never from what a registry says. Parsing
-//! and verifying is the sigstore crate's; what that crate lets through is refused here: RSA below 2048
-//! bits, all but the first PEM block, compressed points, Ed25519 points of small order.
+//! The trusted key decides the algorithm of a signature, never the registry. The sigstore crate parses and verifies;
+//! this module refuses what that crate accepts: RSA below 2048 bits, PEM blocks after the first, compressed points,
+//! Ed25519 points of small order.
 
 use crate::model::evidence::KeyState;
 use crate::model::id::Digest;
@@ -29,7 +29,7 @@ const P521: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.132.0.35");
 const RSA: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.2.840.113549.1.1.1");
 const ED25519: ObjectIdentifier = ObjectIdentifier::new_unwrap("1.3.101.112");
 
-/// base64 SHA-256 of a SubjectPublicKeyInfo in DER: what cosign writes as a bundle's key hint.
+/// base64 SHA-256 of a SubjectPublicKeyInfo in DER: cosign's key hint in a bundle.
 #[must_use]
 pub fn compute_fingerprint(spki: &[u8]) -> String {
     STANDARD.encode(Sha256::digest(spki))
@@ -44,7 +44,7 @@ pub struct PublicKey {
     second: Second,
 }
 
-/// What is tried when the key's usual algorithm says no: what some peer really writes with such a key.
+/// A second algorithm to try after the key's usual one, because some tools sign with it.
 #[derive(Clone)]
 enum Second {
     /// Nothing.
@@ -61,7 +61,7 @@ impl PublicKey {
     /// Reads a DER SubjectPublicKeyInfo: ECDSA P-256, P-384, P-521, RSA of 2048 to 8192 bits, or Ed25519.
     ///
     /// # Errors
-    /// Says what it is instead, or why it is too weak.
+    /// Says what was found instead, or why it is too weak.
     pub fn from_spki(der: &[u8]) -> Result<Self, String> {
         let spki = SubjectPublicKeyInfoRef::from_der(der).map_err(|e| format!("it does not parse: {e}"))?;
         if spki.to_der().ok().as_deref() != Some(der) {
@@ -73,7 +73,8 @@ impl PublicKey {
                 let curve = spki.algorithm.parameters_oid().map_err(|e| weak(&e))?;
                 if spki.subject_public_key.raw_bytes().first() != Some(&4) {
                     return Err(
-                        "its point is compressed, which cosign does not read: write it uncompressed".into()
+                        "its point is compressed, which cosign does not support: write it uncompressed"
+                            .into(),
                     );
                 }
                 match curve {
@@ -87,34 +88,36 @@ impl PublicKey {
                     P521 => Second::P521(
                         p521::ecdsa::VerifyingKey::from_public_key_der(der).map_err(|e| weak(&e))?,
                     ),
-                    other => return Err(format!("its curve {other} is none of P-256, P-384 and P-521")),
+                    other => return Err(format!("its curve {other} is not one of P-256, P-384 and P-521")),
                 }
             }
             RSA => {
                 let key = rsa::PublicKey::from_public_key_der(der).map_err(|e| weak(&e))?;
                 let bits = key.n().bit_width();
                 if bits < RSA_BITS {
-                    return Err(format!("it is RSA of {bits} bits; at least {RSA_BITS} are needed"));
+                    return Err(format!("it is RSA with {bits} bits; at least {RSA_BITS} are required"));
                 }
                 Second::None
             }
             ED25519 => {
                 let key = ed25519_dalek::VerifyingKey::from_public_key_der(der).map_err(|e| weak(&e))?;
                 if key.is_weak() {
-                    return Err("it is an Ed25519 point of small order, for which anybody can sign".into());
+                    return Err(
+                        "it is an Ed25519 point of small order, for which anyone can make signatures".into(),
+                    );
                 }
                 Second::Ed25519ph(key)
             }
-            other => return Err(format!("its algorithm {other} is none of ECDSA, RSA and Ed25519")),
+            other => return Err(format!("its algorithm {other} is not one of ECDSA, RSA and Ed25519")),
         };
         let first = CosignVerificationKey::try_from_der(der).map_err(|e| weak(&e))?;
         Ok(Self { fingerprint: compute_fingerprint(der), spki: der.to_vec(), first, second })
     }
 
-    /// Reads every block of a PEM text; what stands between blocks is free.
+    /// Reads every block of a PEM text; any text is allowed between blocks.
     ///
     /// # Errors
-    /// Says which block is no public key, and why. Nothing of a private key is repeated.
+    /// Says which block is not a public key, and why. No part of a private key appears in the message.
     pub fn from_pem(text: &str) -> Result<Vec<Self>, String> {
         let blocks = parse_pem_blocks(text)?;
         if blocks.is_empty() {
@@ -135,10 +138,10 @@ impl PublicKey {
                     .into_vec(),
                 private if private.contains("PRIVATE") => {
                     return Err(wrong(format!(
-                        "{label} is a private key: take it out of there and make a new one"
+                        "{label} is a private key: remove it from there and create a new key"
                     )));
                 }
-                _ => return Err(wrong(format!("{label} is no public key"))),
+                _ => return Err(wrong(format!("{label} is not a public key"))),
             };
             keys.push(Self::from_spki(&spki).map_err(wrong)?);
         }
@@ -157,8 +160,8 @@ impl PublicKey {
         &self.spki
     }
 
-    /// Whether `signature` (raw bytes; DER for ECDSA) is this key's over `message`: with the key's own hash
-    /// first, then the second one that peers use.
+    /// Whether `signature` (raw bytes; DER for ECDSA) is by this key over `message`: first with the key's usual hash, then
+    /// with the second one that other tools use.
     #[must_use]
     pub fn has_signed(&self, message: &[u8], signature: &[u8]) -> bool {
         if self.first.verify_signature(Signature::Raw(signature), message).is_ok() {
@@ -169,7 +172,7 @@ impl PublicKey {
             Second::P384(key) => p384::ecdsa::DerSignature::from_bytes(signature)
                 .is_ok_and(|s| key.verify_prehash(&Sha256::digest(message), &s).is_ok()),
             Second::P521(key) => {
-                // The crate wants at least half a field element; zeros in front do not change the number.
+                // The crate requires at least half a field element; leading zeros do not change the number.
                 let mut wide = [0; 66];
                 wide[34..].copy_from_slice(&Sha256::digest(message));
                 p521::ecdsa::DerSignature::from_bytes(signature)
@@ -188,8 +191,8 @@ impl fmt::Debug for PublicKey {
     }
 }
 
-/// Label and bytes of every PEM block. A line with dashes that is no proper begin or end is an error, so
-/// that no block is lost to a typing mistake.
+/// Label and bytes of every PEM block. A line with dashes that is not a valid begin or end is an error, so that a
+/// typing error cannot hide a block.
 fn parse_pem_blocks(text: &str) -> Result<Vec<(String, Vec<u8>)>, String> {
     let mut blocks = Vec::new();
     let mut open: Option<(String, String)> = None;
@@ -215,7 +218,7 @@ fn parse_pem_blocks(text: &str) -> Result<Vec<(String, Vec<u8>)>, String> {
     }
 }
 
-/// A key with the names and roles the Kitchen gives it.
+/// A key with its names and roles in the Kitchen.
 #[derive(Debug, Clone)]
 pub struct RingKey {
     /// The key.
@@ -224,20 +227,20 @@ pub struct RingKey {
 }
 
 impl RingKey {
-    /// The name under which it is trusted for `role`.
+    /// Its name in the entry that trusts it for `role`.
     #[must_use]
     pub fn find_name(&self, role: Role) -> Option<&str> {
         self.names.get(&role).map(String::as_str)
     }
 
-    /// A name of it, whatever it is trusted for.
+    /// Any of its names.
     #[must_use]
     pub fn pick_name(&self) -> &str {
         self.names.values().next().map_or("", String::as_str)
     }
 }
 
-/// All keys that are trusted, and what is wrong with them.
+/// All trusted keys, and their errors.
 #[derive(Debug, Clone, Default)]
 pub struct KeyRing {
     keys: Vec<RingKey>,
@@ -246,8 +249,8 @@ pub struct KeyRing {
 }
 
 impl KeyRing {
-    /// Reads the Kitchen's trust. Never fails: what is wrong stands in [`KeyRing::state`], and while anything
-    /// is wrong no key is usable.
+    /// Reads the Kitchen's trust. Never fails: errors are in [`KeyRing::state`], and if there is any error, no key is
+    /// usable.
     #[must_use]
     pub fn from_kitchen(spec: &KitchenSpec) -> Self {
         let mut errors = Vec::new();
@@ -256,11 +259,11 @@ impl KeyRing {
         for entry in &spec.trust.keys {
             let mut wrong = |why: String| errors.push(format!("trust.keys {:?}: {why}", entry.name));
             if !names.insert(entry.name.as_str()) {
-                wrong("the name is given twice".into());
+                wrong("the name occurs twice".into());
             }
             if entry.roles.is_empty() {
                 wrong(
-                    "roles is empty, so it could vouch for nothing: leave it out for [signature, provenance]"
+                    "roles is empty, so the key would not be trusted for anything: remove it for the default [signature, provenance]"
                         .into(),
                 );
             }
@@ -284,7 +287,7 @@ impl KeyRing {
         }
         for identity in &spec.trust.identities {
             if !names.insert(identity.name.as_str()) {
-                errors.push(format!("trust.identities {:?}: the name is given twice", identity.name));
+                errors.push(format!("trust.identities {:?}: the name occurs twice", identity.name));
             }
         }
         let keys: Vec<_> = keys.into_values().collect();
@@ -301,7 +304,7 @@ impl KeyRing {
         Self { keys, state, provenance: spec.provenance.clone() }
     }
 
-    /// What is usable and what is wrong.
+    /// The usable keys, or the errors.
     #[must_use]
     pub fn state(&self) -> &KeyState {
         &self.state
@@ -330,8 +333,8 @@ impl KeyRing {
     }
 }
 
-/// Hash over all that a verdict on signature and provenance depends on: keys with their roles, identities,
-/// roots and allow-lists. The order of entries, names and the PEM's line ends do not matter.
+/// Hash over everything that affects a verdict on signature and provenance: keys with their roles, identities, roots
+/// and allow-lists. Independent of the order of entries, of names and of line ends in the PEM.
 fn hash_trust(keys: &[RingKey], spec: &KitchenSpec) -> Digest {
     let mut lines: Vec<String> = Vec::new();
     let mut line = |parts: &[&dyn fmt::Debug]| {

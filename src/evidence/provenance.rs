@@ -15,7 +15,7 @@ pub const SLSA_V1: &str = "https://slsa.dev/provenance/v1";
 /// Predicate type of SLSA provenance v0.2.
 pub const SLSA_V02: &str = "https://slsa.dev/provenance/v0.2";
 
-/// Where the two versions keep the same things.
+/// Paths of the same members in the two versions.
 struct ProvenanceShape {
     order: &'static str,
     finished: &'static str,
@@ -48,12 +48,12 @@ const V02: ProvenanceShape = ProvenanceShape {
     commit: "/digest/sha1",
 };
 
-/// What provenance says of an artifact that it names for our Order.
+/// Content of a provenance statement for our Order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Provenance {
     /// When the build ended.
     pub finished_on: Option<Time>,
-    /// sha256 digests among what it was built from.
+    /// sha256 digests among its dependencies.
     pub dependencies: BTreeSet<Digest>,
     /// Who built it.
     pub builder: Option<String>,
@@ -61,7 +61,7 @@ pub struct Provenance {
     pub predicate: Value,
 }
 
-/// Whether a statement is of a type read here.
+/// Whether this module reads statements of this type.
 #[must_use]
 pub fn is_provenance(predicate_type: &str) -> bool {
     predicate_type == SLSA_V1 || predicate_type == SLSA_V02
@@ -86,7 +86,7 @@ pub fn parse_provenance(
     let finished_on = match predicate.pointer(shape.finished) {
         None | Some(Value::Null) => None,
         Some(Value::String(text)) => Some(Time::parse(text).map_err(|e| format!("its build time: {e}"))?),
-        Some(_) => return Err("its build time is no text".into()),
+        Some(_) => return Err("its build time is not a text".into()),
     };
     let entries = predicate.pointer(shape.dependencies).and_then(Value::as_array);
     let dependencies = entries
@@ -97,7 +97,7 @@ pub fn parse_provenance(
     Ok(Provenance { finished_on, dependencies, builder: builder.map(str::to_owned), predicate })
 }
 
-/// What verified provenance says of the build, for a Preparation.
+/// Facts about the build from verified provenance, for a Preparation.
 #[must_use]
 pub fn extract_build(proof: &ProvenanceProof) -> Build {
     let Some(statement) = &proof.proof.statement else { return Build::default() };
@@ -116,7 +116,7 @@ pub fn extract_build(proof: &ProvenanceProof) -> Build {
         finished_on: proof.finished_on,
         materials: materials.into_iter().flatten().map(material).collect(),
         parameters: predicate.pointer(shape.parameters).cloned(),
-        // As the CustomResourceDefinition takes it.
+        // In the form that the CustomResourceDefinition allows.
         renderer: renderer.filter(|r: &Renderer| r.version.len() <= 64 && Digest::parse(&r.digest).is_ok()),
     }
 }
@@ -125,8 +125,8 @@ fn choose_shape(predicate_type: &str) -> &'static ProvenanceShape {
     if predicate_type == SLSA_V1 { &V1 } else { &V02 }
 }
 
-/// Both parts are compared as exact strings: `"shop/podinfo"` as one text, a missing namespace, lists or
-/// more depth name nobody.
+/// Both parts are compared as exact strings: one text `"shop/podinfo"`, a missing namespace, lists or deeper objects do
+/// not name an Order.
 fn check_order_name(found: Option<&Value>, path: &str, order: &OrderRef) -> Result<(), String> {
     let path = path.trim_start_matches('/').replace('/', ".");
     let Some(found) = found else {
@@ -152,7 +152,7 @@ fn check_allowed(what: &str, list: &str, found: Option<&str>, allowed: &[String]
     }
     Err(match found {
         Some(found) => format!("its {what} {:?} is not in the Kitchen's provenance.{list}", clip_text(found)),
-        None => format!("it names no {what}, and the Kitchen's provenance.{list} asks for one"),
+        None => format!("it names no {what}, but the Kitchen's provenance.{list} requires one"),
     })
 }
 

@@ -1,8 +1,8 @@
-//! Vulnerability scans: how many findings of which severity a signed report holds.
+//! Vulnerability scans: the number of findings for each severity in a signed report.
 //!
-//! No report, a report that cannot be read, an empty one and "0 findings" are four different things; only
-//! the last is a zero. Findings are counted once per (id, package, version): Trivy repeats an id per
-//! target, Grype per location. Where no package is known they are counted by id.
+//! No report, an unreadable report, an empty report and "0 findings" are four different cases; only the last one counts
+//! as zero. Findings are counted once per (id, package, version): Trivy repeats an id for each target, Grype for each
+//! location. Without a known package they are counted by id.
 
 mod reports;
 
@@ -22,23 +22,23 @@ pub const VULNS_V01: &str = "https://in-toto.io/attestation/vulns/v0.1";
 /// Predicate type of in-toto's second vulnerability predicate.
 pub const VULNS_V02: &str = "https://in-toto.io/attestation/vulns/v0.2";
 
-/// Whether a statement is of a type read here.
+/// Whether this module reads statements of this type.
 #[must_use]
 pub fn is_scan(predicate_type: &str) -> bool {
     matches!(predicate_type, COSIGN_VULN | VULNS_V01 | VULNS_V02)
 }
 
-/// What one signed scan says.
+/// Content of one signed scan.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scan {
-    /// The scanner's uri without the version of a package URL, so that a newer scanner's report replaces an
-    /// older one's.
+    /// The scanner's uri without the version of a package URL, so that the report of a newer scanner version replaces an
+    /// older one.
     pub scanner: String,
     /// When it finished.
     pub finished_on: Time,
     /// All findings; `None`: no data.
     pub counts: Option<ScanCounts>,
-    /// Findings with a known fix; `None`: the report does not tell.
+    /// Findings with a known fix; `None`: the report does not say.
     pub fixable: Option<ScanCounts>,
 }
 
@@ -63,7 +63,7 @@ struct Metadata {
     scan_finished_on: Time,
 }
 
-/// Reads a scan. A report that cannot be read has no data, which is not an error here: the gate says so.
+/// Reads a scan. An unreadable report has no data, which is not an error here: the gate reports it.
 ///
 /// # Errors
 /// The predicate names no scanner or does not say when the scan finished.
@@ -87,7 +87,7 @@ pub fn parse_scan(statement: &ParsedStatement) -> Result<Scan, String> {
     })
 }
 
-/// How bad a finding is. The order is that of precedence when reports disagree on one finding.
+/// Severity of a finding. If reports disagree on one finding, the higher one in this order counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Severity {
     /// No rating.
@@ -103,7 +103,7 @@ pub enum Severity {
 }
 
 impl Severity {
-    /// A scanner's word, or a CVSS score as text; without regard to case.
+    /// Parses a scanner's word or a CVSS score as text; ignores case.
     ///
     /// ```
     /// use expedite::evidence::scans::Severity;
@@ -124,7 +124,7 @@ impl Severity {
         }
     }
 
-    /// A CVSS v3 score. Zero is what scanners write for "not rated".
+    /// Parses a CVSS v3 score. Scanners write zero for "not rated".
     #[must_use]
     pub fn from_score(score: f64) -> Self {
         match score {
@@ -144,7 +144,7 @@ pub struct ScanFinding {
     package: String,
     version: String,
     severity: Severity,
-    /// `None`: the report does not tell.
+    /// `None`: the report does not say.
     fixable: Option<bool>,
 }
 
@@ -168,8 +168,8 @@ fn count_findings<'a>(findings: impl Iterator<Item = &'a ScanFinding>) -> ScanCo
     counts
 }
 
-/// The newest scan of each scanner, sorted by scanner. Of several of one instant one without data, else the
-/// one that found more.
+/// The newest scan of each scanner, sorted by scanner. Among several with the same time one without data, otherwise the
+/// one with more findings.
 #[must_use]
 pub fn select_newest(scans: Vec<ScanProof>) -> Vec<ScanProof> {
     let rank = |s: &ScanProof| {

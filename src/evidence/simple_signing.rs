@@ -7,13 +7,14 @@ use crate::evidence::keys::{KeyRing, RingKey};
 use crate::model::id::Digest;
 use serde::Deserialize;
 
-/// Layer annotation with the signature, base64. Both cosigns want it on `.att` layers too, where it is empty.
+/// Layer annotation with the signature, base64. Both versions of cosign also require it on `.att` layers, where it is
+/// empty.
 pub const SIGNATURE: &str = "dev.cosignproject.cosign/signature";
-/// Layer annotation with a certificate: unsigned, shown only to say that a signature is keyless.
+/// Layer annotation with a certificate: unsigned, used only to report that a signature is keyless.
 pub const CERTIFICATE: &str = "dev.sigstore.cosign/certificate";
 /// Media type of a payload layer.
 pub const PAYLOAD: &str = "application/vnd.dev.cosign.simplesigning.v1+json";
-/// The only `critical.type` that is read.
+/// The only supported `critical.type`.
 pub const TYPE: &str = "cosign container image signature";
 
 #[derive(Deserialize)]
@@ -40,17 +41,17 @@ struct SignedImage {
 /// Says why there is none.
 pub fn find_signer<'r>(payload: &[u8], signature: &str, ring: &'r KeyRing) -> Result<&'r RingKey, String> {
     let raw = decode_base64(signature).ok_or("its signature is not base64")?;
-    ring.find_signer(payload, &raw, None).ok_or_else(|| "it is signed by no trusted key".into())
+    ring.find_signer(payload, &raw, None).ok_or_else(|| "it is not signed by a trusted key".into())
 }
 
-/// Whether a payload speaks of `digest`. `identity.docker-reference` is the signer's idea of the
-/// repository and is not compared: a copied image keeps the old one.
+/// Checks that a payload is about `digest`. `identity.docker-reference` is the signer's name of the repository and is
+/// not compared, because a copied image keeps the old one.
 ///
 /// # Errors
-/// Says what it is or speaks of instead.
+/// Says what it is, or what it is about instead.
 pub fn check_subject(payload: &[u8], digest: &Digest) -> Result<(), String> {
     let payload: Payload =
-        json::parse_strict(payload).map_err(|e| format!("it is no simple-signing payload: {e}"))?;
+        json::parse_strict(payload).map_err(|e| format!("it is not a simple-signing payload: {e}"))?;
     if payload.critical.kind != TYPE {
         return Err(format!("its critical.type is {:?}, not {TYPE:?}", clip_text(&payload.critical.kind)));
     }
@@ -86,6 +87,6 @@ mod tests {
         assert!(why(&payload(TYPE, &hex).replace("critical", "CRITICAL")).contains("missing field"));
         assert!(why(&payload(TYPE, &hex).replace("\"type\"", "\"kind\"")).contains("missing field"));
         assert!(why(&payload(TYPE, &hex).replace("\"optional\":null", "\"critical\":{}")).contains("twice"));
-        assert!(why(&(payload(TYPE, &hex) + "x")).contains("no simple-signing payload"));
+        assert!(why(&(payload(TYPE, &hex) + "x")).contains("not a simple-signing payload"));
     }
 }

@@ -1,4 +1,4 @@
-//! in-toto statements: what a signed payload says, and whether it says it of our artifact.
+//! in-toto statements: the content of a signed payload, and whether it is about our artifact.
 
 use crate::evidence::envelope::clip_text;
 use crate::evidence::json;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use std::collections::BTreeMap;
 
-/// `_type` of a statement as it is written today.
+/// `_type` of a statement in its current form.
 pub const STATEMENT_V1: &str = "https://in-toto.io/Statement/v1";
 /// `_type` that `cosign attest` writes.
 pub const STATEMENT_V01: &str = "https://in-toto.io/Statement/v0.1";
@@ -39,14 +39,14 @@ struct StatementSubject {
     digest: BTreeMap<String, String>,
 }
 
-/// A statement as parsed; whether it is signed is told elsewhere.
+/// A parsed statement; says nothing about its signature.
 #[derive(Debug, Clone)]
 pub struct ParsedStatement {
-    /// What kind of statement it is.
+    /// The kind of the statement.
     pub predicate_type: String,
-    /// What it calls the artifact, where it is about it and names it.
+    /// Its name for the artifact, if it is about the artifact and names it.
     pub subject: Option<String>,
-    /// Whether it is about the artifact, or what it is about.
+    /// Whether it is about the artifact, or its real subject.
     pub about: Result<(), String>,
     /// The predicate's own JSON text; `{}` where it is absent.
     pub predicate: String,
@@ -55,13 +55,13 @@ pub struct ParsedStatement {
 /// Parses the bytes of a payload.
 ///
 /// # Errors
-/// Says why it is no statement that is read: not strict JSON, another `_type`, no subjects, too many.
+/// Says why it is not a supported statement: not strict JSON, another `_type`, no subjects, too many.
 pub fn parse(payload: &[u8], digest: &Digest) -> Result<ParsedStatement, String> {
     let raw: RawStatement<'_> =
-        json::parse_strict(payload).map_err(|e| format!("it is no in-toto statement: {e}"))?;
+        json::parse_strict(payload).map_err(|e| format!("it is not an in-toto statement: {e}"))?;
     if raw.kind != STATEMENT_V1 && raw.kind != STATEMENT_V01 {
         return Err(format!(
-            "its _type is {:?}, which is no in-toto statement v0.1 or v1",
+            "its _type is {:?}, which is not an in-toto statement v0.1 or v1",
             clip_text(&raw.kind)
         ));
     }
@@ -69,10 +69,13 @@ pub fn parse(payload: &[u8], digest: &Digest) -> Result<ParsedStatement, String>
         return Err("it has no subject".into());
     }
     if raw.subject.len() > SUBJECTS {
-        return Err(format!("it has too many subjects: {}, at most {SUBJECTS}", raw.subject.len()));
+        return Err(format!(
+            "it has too many subjects: {}; at most {SUBJECTS} are allowed",
+            raw.subject.len()
+        ));
     }
     if let Some(many) = raw.subject.iter().map(|s| s.digest.len()).find(|n| *n > DIGESTS) {
-        return Err(format!("a subject has too many digests: {many}, at most {DIGESTS}"));
+        return Err(format!("a subject has too many digests: {many}; at most {DIGESTS} are allowed"));
     }
     let hex = digest.format_hex();
     let of_it = raw.subject.iter().find(|s| s.digest.get("sha256").is_some_and(|d| **d == hex));
@@ -102,17 +105,17 @@ fn check_subjects(subjects: &[StatementSubject], digest: &Digest) -> Result<(), 
 }
 
 impl ParsedStatement {
-    /// The predicate as a value; it has to be an object.
+    /// The predicate as a value; it must be an object.
     ///
     /// # Errors
     /// Says what it is instead.
     pub fn parse_object(&self) -> Result<Value, String> {
         let value: Value = serde_json::from_str(&self.predicate).map_err(|e| e.to_string())?;
-        if value.is_object() { Ok(value) } else { Err("its predicate is no object".into()) }
+        if value.is_object() { Ok(value) } else { Err("its predicate is not an object".into()) }
     }
 }
 
-/// Where predicates of well-known types say when they were made; the first that is there counts.
+/// Members with the creation time in predicates of well-known types; the first that exists counts.
 const TIMES: &[&str] = &[
     "/runDetails/metadata/finishedOn",
     "/metadata/buildFinishedOn",
@@ -130,7 +133,7 @@ const TIMES: &[&str] = &[
     "/metadata/timestamp",
 ];
 
-/// When a predicate was made, by its own word.
+/// When a predicate was made, as it states itself.
 #[must_use]
 pub fn find_time(predicate: &Value) -> Option<Time> {
     TIMES.iter().find_map(|p| predicate.pointer(p)?.as_str()).and_then(|t| Time::parse(t).ok())

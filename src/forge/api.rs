@@ -1,4 +1,4 @@
-//! Requests of each forge's REST API, and what their answers say. Pure.
+//! Requests to each forge's REST API, and the parsing of responses. Pure.
 //!
 //! Sources: GitHub's OpenAPI description (`issues/list-comments`, `issues/create-comment`,
 //! `issues/update-comment`, `issues/delete-comment`, `pulls/get`, `users/get-authenticated`), GitLab's API
@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Comments that one page of a list holds: the most that GitHub and GitLab give.
+/// Comments on one page of a list: the maximum of GitHub and GitLab.
 pub(super) const PER_PAGE: u32 = 100;
 
 /// Most pages that are read.
@@ -43,25 +43,25 @@ impl ForgeCall {
         Self { method, path, query: Vec::new(), body: None }
     }
 
-    /// Whether doing it twice makes two.
+    /// Whether sending it twice would create two things.
     pub(super) fn is_creation(&self) -> bool {
         self.method == Method::Post
     }
 
-    /// Whether what it is about may have gone by another's hand.
+    /// Whether another writer may have removed its object before.
     pub(super) fn can_be_gone(&self) -> bool {
         matches!(self.method, Method::Put | Method::Patch | Method::Delete)
     }
 }
 
-/// A comment, as far as anybody asks.
+/// The members of a comment that are used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ForgeComment {
     pub id: i64,
     pub body: String,
     /// `None`: the account is gone.
     pub author: Option<CommentAuthor>,
-    /// Its page. GitLab does not tell.
+    /// Address of its page. GitLab does not report it.
     pub page: Option<String>,
 }
 
@@ -70,7 +70,7 @@ pub(super) struct ForgeComment {
 #[serde(from = "WrittenUser")]
 pub(super) struct CommentAuthor {
     pub id: i64,
-    /// GitHub tells bots, which are apps, from people.
+    /// GitHub distinguishes bots (apps) from people.
     pub is_bot: bool,
 }
 
@@ -94,7 +94,7 @@ struct WrittenComment {
     #[serde(alias = "author")]
     user: Option<CommentAuthor>,
     html_url: Option<String>,
-    /// GitLab's own remarks, such as "added 1 commit".
+    /// GitLab's own notes, such as "added 1 commit".
     #[serde(default)]
     system: bool,
 }
@@ -106,7 +106,7 @@ impl From<WrittenComment> for ForgeComment {
     }
 }
 
-/// What is read of a pull request: GitHub and Gitea have `head.sha`, GitLab `sha`.
+/// The members of a pull request that are used: GitHub and Gitea have `head.sha`, GitLab `sha`.
 #[derive(Deserialize)]
 struct WrittenPull {
     head: Option<WrittenHead>,
@@ -119,7 +119,7 @@ struct WrittenHead {
 }
 
 impl CommentTarget {
-    /// A page of its comments, from 1, the oldest first. Gitea gives all at once.
+    /// A page of its comments, counted from 1, the oldest first. Gitea returns all on one page.
     pub(super) fn make_list_call(&self, page: u32) -> ForgeCall {
         let mut call = ForgeCall::new(Method::Get, self.build_comments_path());
         let paged = [("per_page", PER_PAGE.to_string()), ("page", page.to_string())];
@@ -165,18 +165,18 @@ impl CommentTarget {
         )
     }
 
-    /// Whose the token is.
+    /// Request for the token's user.
     pub(super) fn make_user_call(&self) -> ForgeCall {
         ForgeCall::new(Method::Get, vec!["user".to_owned()])
     }
 
-    /// Whether the token is an app's installation's, which may not ask whose it is (GitHub, "Token formats").
+    /// Whether the token belongs to an app's installation, which may not ask for its user (GitHub, "Token formats").
     pub(super) fn is_app(&self) -> bool {
         self.forge == Forge::Github
             && self.token.as_ref().is_some_and(|token| token.expose().starts_with("ghs_"))
     }
 
-    /// The headers of every request but the content's; the first holds the token.
+    /// The headers of every request, except the content type; the first holds the token.
     pub(super) fn build_headers(&self, token: &str) -> Vec<(&'static str, String)> {
         match self.forge {
             Forge::Github => vec![
@@ -193,7 +193,7 @@ impl CommentTarget {
         }
     }
 
-    /// Whether there is another page behind this one.
+    /// Whether there is another page after this one.
     pub(super) fn has_more(&self, answer: &ForgeAnswer) -> bool {
         match self.forge {
             Forge::Github | Forge::Gitlab => answer.link.as_deref().is_some_and(has_next_page),
@@ -222,9 +222,9 @@ impl CommentTarget {
 
     fn parse_answer<T: DeserializeOwned>(&self, answer: &ForgeAnswer) -> Result<T, Failure> {
         serde_json::from_slice(&answer.body).map_err(|e| {
-            let cause = format!("{}: the answer is not what the forge's API gives: {e}", answer.line);
+            let cause = format!("{}: the response is not valid for the forge's API: {e}", answer.line);
             self.make_failure("not-the-api", cause)
-                .with_hint("check the address; a sign-in page or a proxy may have answered")
+                .with_hint("check the address; a sign-in page or a proxy may have responded")
         })
     }
 
@@ -258,8 +258,8 @@ impl CommentTarget {
     }
 }
 
-/// Whether a `Link` header (RFC 8288) has a next page. Where it is, is not asked: pages are counted here, so that
-/// no answer says where the token goes.
+/// Whether a `Link` header (RFC 8288) has a next page. Its address is not used: pages are counted here, so that a
+/// response cannot choose where the token is sent.
 fn has_next_page(link: &str) -> bool {
     link.split(',')
         .any(|one| one.split(';').skip(1).any(|part| matches!(part.trim(), "rel=\"next\"" | "rel=next")))
@@ -293,7 +293,7 @@ mod tests {
         let gitlab =
             read(json!({"id": 1, "body": "x", "author": {"id": 2, "username": "a"}, "system": false}));
         assert_eq!(gitlab, ForgeComment { id: 1, body: "x".into(), author: author(2, false), page: None });
-        // Gitea's own Actions user has a number below 0.
+        // Gitea's own Actions user has a negative number.
         assert_eq!(read(json!({"id": 1, "body": "x", "user": {"id": -2}})).author, author(-2, false));
         let system = read(json!({"id": 1, "body": "<!-- expedite -->", "author": {"id": 2}, "system": true}));
         assert_eq!(system.body, "");

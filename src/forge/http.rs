@@ -1,4 +1,4 @@
-//! Sends requests to a forge: tries, waits, size and redirects. What a comment is, is not known here.
+//! Sends requests to a forge: retries, pauses, size limits and redirects. Knows nothing of comments.
 
 use crate::error::Failure;
 use crate::forge::CommentTarget;
@@ -11,16 +11,16 @@ use std::io::Read as _;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use url::Url;
 
-/// How long and how often a forge is asked.
+/// Limits of time and tries for requests to a forge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ForgeLimits {
-    /// Tries of one request, the first included.
+    /// Tries of one request, including the first.
     pub tries: u32,
-    /// The first pause, where the forge asks for none; each one after it is twice as long.
+    /// The first pause, if the forge asks for none; each later one is twice as long.
     pub backoff: Duration,
-    /// All pauses together: a rate limit that asks for more is an error.
+    /// Sum of all pauses: a rate limit that asks for a longer wait is an error.
     pub patience: Duration,
-    /// One answer, to its end.
+    /// Time for one complete response.
     pub answer: Duration,
 }
 
@@ -35,40 +35,40 @@ impl Default for ForgeLimits {
     }
 }
 
-/// A page of comments is read up to here: a hundred as long as GitLab takes them, with some escapes.
+/// Largest page of comments: a hundred of GitLab's longest, with room for escapes.
 const LARGEST: u64 = 128 << 20;
 
-/// How much of an error's body is read, and how much of its words is shown.
+/// How much of an error's body is read, and how much of its message is shown.
 const ERROR_BODY: u64 = 64 << 10;
 const SHOWN: usize = 300;
 
-/// Most redirects that are followed, on the same host.
+/// How many redirects are followed, on the same host.
 const REDIRECTS: usize = 3;
 
 /// A success.
 #[derive(Debug)]
 pub(super) struct ForgeAnswer {
-    /// The request, as messages name it.
+    /// The request in the form for messages.
     pub line: String,
     /// The `Link` header.
     pub link: Option<String>,
     pub body: Vec<u8>,
 }
 
-/// No success.
+/// A request that did not succeed.
 #[derive(Debug)]
 pub(super) enum ForgeRefusal {
-    /// The token may not.
+    /// The token has no right to it.
     Denied(Failure),
-    /// What was to be changed is not there any more.
+    /// The object of the change no longer exists.
     Gone(Failure),
-    /// Whether a comment was created is not known.
+    /// It is unknown whether a comment was created.
     Unclear(Failure),
     /// Anything else.
     Failed(Failure),
 }
 
-/// An answer of whatever status.
+/// A response with any status.
 struct RawAnswer {
     status: u16,
     headers: HeaderMap,
@@ -87,7 +87,7 @@ pub(super) struct Client<'a> {
     inner: Inner,
     headers: HeaderMap,
     limits: ForgeLimits,
-    /// Of the limit's patience.
+    /// What is left of the limit for pauses.
     left: Duration,
 }
 
@@ -112,7 +112,7 @@ impl<'a> Client<'a> {
         let mut headers = HeaderMap::new();
         for (name, value) in target.build_headers(token.expose()) {
             let mut value = HeaderValue::from_str(&value).map_err(|_| {
-                target.make_failure("token", "the token holds characters that no header may hold")
+                target.make_failure("token", "the token holds characters that are not allowed in a header")
             })?;
             value.set_sensitive(true);
             headers.insert(HeaderName::from_static(name), value);
@@ -120,15 +120,15 @@ impl<'a> Client<'a> {
         Ok(Self { target, token: token.clone(), inner, headers, limits: *limits, left: limits.patience })
     }
 
-    /// Waits before looking again, longer each time.
+    /// Waits before reading again, longer each time.
     pub(super) fn pause_round(&mut self, round: u32) {
         let wait = self.compute_backoff(round).min(self.left);
         self.left -= wait;
         std::thread::sleep(wait);
     }
 
-    /// Sends a request until it is settled. A request that creates is sent again only where it was refused for
-    /// sure.
+    /// Sends a request until the result is final. A request that creates is sent again only if the forge certainly
+    /// refused it.
     pub(super) fn send_call(&mut self, call: &ForgeCall) -> Result<ForgeAnswer, ForgeRefusal> {
         let line = self.format_line(call);
         let mut tried = 1;
@@ -167,7 +167,7 @@ impl<'a> Client<'a> {
         self.limits.backoff.saturating_mul(2_u32.saturating_pow(tried.saturating_sub(1).min(10)))
     }
 
-    /// A request for a message: without the query.
+    /// A request in the form for messages, without the query.
     fn format_line(&self, call: &ForgeCall) -> String {
         let url = self.build_url(call);
         format!("{} {}", convert_method(call.method), format_url(&url))
@@ -206,11 +206,11 @@ impl<'a> Client<'a> {
             url = self.resolve_redirect(call, line, &url, &response).map_err(Broken::Settled)?;
         }
         Err(Broken::Settled(
-            self.target.make_failure("redirect", format!("{line}: the forge redirects in circles")),
+            self.target.make_failure("redirect", format!("{line}: the forge redirects too many times")),
         ))
     }
 
-    /// Where to go on: the token goes to the host that was named, and to no other.
+    /// The target of a redirect: the token is sent to the configured host only.
     fn resolve_redirect(
         &self,
         call: &ForgeCall,
@@ -223,10 +223,10 @@ impl<'a> Client<'a> {
             response.headers().get("location").and_then(|l| l.to_str().ok()).and_then(|l| from.join(l).ok());
         let refused =
             |why: String| self.target.make_failure("redirect", format!("{line}: HTTP {status}: {why}"));
-        let Some(to) = to else { return Err(refused("it redirects to no valid place".to_owned())) };
+        let Some(to) = to else { return Err(refused("it redirects without a valid address".to_owned())) };
         if to.origin() != from.origin() {
             let why =
-                format!("it redirects to another host, {}, where the token is not sent", format_url(&to));
+                format!("it redirects to another host, {}, and the token is not sent there", format_url(&to));
             return Err(refused(why));
         }
         if call.method != Method::Get && !matches!(status, 307 | 308) {
@@ -243,14 +243,14 @@ impl<'a> Client<'a> {
         let read = response.by_ref().take(cap + 1).read_to_end(&mut body);
         match read {
             Ok(length) if success && length as u64 > cap => {
-                let cause = format!("{line}: the answer is longer than {cap} bytes");
+                let cause = format!("{line}: the response is longer than {cap} bytes");
                 Err(Broken::Settled(self.target.make_failure("too-long", cause)))
             }
             Err(error) if success => {
-                let cause = format!("{line}: the answer broke off: {error}");
+                let cause = format!("{line}: the response ended early: {error}");
                 Err(Broken::OnTheWay(self.target.make_failure("unreachable", cause)))
             }
-            // What cannot be read of an error is not shown.
+            // An error body that cannot be read is not shown.
             Ok(_) | Err(_) => Ok(RawAnswer { status, headers, body }),
         }
     }
@@ -279,7 +279,7 @@ impl<'a> Client<'a> {
             }
             403 => ForgeRefusal::Denied(self.target.add_token_hint(failure)),
             404 => ForgeRefusal::Failed(
-                failure.with_hint("there is no such pull request, or the token may not see it"),
+                failure.with_hint("there is no such pull request, or the token has no right to see it"),
             ),
             _ => ForgeRefusal::Failed(failure),
         })
@@ -294,12 +294,12 @@ impl<'a> Client<'a> {
         let failure = self.make_status_failure(line, status, words);
         let asks = match asked {
             Some(asked) => format!("the forge asks to wait {} s", asked.as_secs()),
-            None => "the forge limits how often it is asked".to_owned(),
+            None => "the forge limits the rate of requests".to_owned(),
         };
         failure.with_hint(format!("{asks}; run it again later"))
     }
 
-    /// What an error says, in one line and without the token.
+    /// The message of an error response, in one line and without the token.
     fn format_error(&self, raw: &RawAnswer) -> String {
         if (200..300).contains(&raw.status) {
             return String::new();
@@ -318,7 +318,7 @@ impl<'a> Client<'a> {
         text.replace(self.token.expose(), "***").chars().take(SHOWN).collect()
     }
 
-    /// What went wrong on the way, with every cause.
+    /// A failure of the connection, with every cause.
     fn make_unreachable_failure(&self, line: &str, error: &reqwest::Error) -> Failure {
         let mut words = Vec::new();
         let mut cause = std::error::Error::source(error);
@@ -337,13 +337,13 @@ impl<'a> Client<'a> {
     }
 }
 
-/// A request without an answer.
+/// A request without a complete response.
 enum Broken {
-    /// Another try would not help.
+    /// A retry would not help.
     Settled(Failure),
-    /// The forge never got it.
+    /// The forge did not receive it.
     NotSent(Failure),
-    /// It may have.
+    /// The forge may have received it.
     OnTheWay(Failure),
 }
 
@@ -357,7 +357,7 @@ fn convert_method(method: Method) -> reqwest::Method {
     }
 }
 
-/// A URL for a message.
+/// A URL in the form for messages.
 fn format_url(url: &Url) -> String {
     let port = url.port().map(|port| format!(":{port}")).unwrap_or_default();
     format!("{}://{}{port}{}", url.scheme(), url.host_str().unwrap_or_default(), url.path())

@@ -1,22 +1,22 @@
-//! Whether a refused request is worth another try, and when. Pure.
+//! Whether and when to retry a refused request. Pure.
 
 use std::time::Duration;
 
-/// What an answer means for trying again.
+/// What a response means for a retry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum RetryPace {
-    /// It is the answer.
+    /// The response is final.
     Settled,
-    /// Not now: after so long, where the forge says it.
+    /// Refused for now; retry after this time, if the forge gives one.
     Refused(Option<Duration>),
-    /// The forge failed; whether it did what was asked is not known.
+    /// The forge failed; it is unknown whether it carried out the request.
     Failed(Option<Duration>),
 }
 
-/// What GitHub asks of those who meet a secondary limit and are told no time.
+/// Pause that GitHub asks for at a secondary limit without a stated time.
 const SECONDARY: Duration = Duration::from_secs(60);
 
-/// Reads an answer. `header` gives a header's value by its lower-case name, `now` is in seconds since 1970.
+/// Reads a response. `header` gives a header's value by its lower-case name, `now` is in seconds since 1970.
 ///
 /// Sources: GitHub, "Rate limits for the REST API" (403 or 429; `retry-after`, else `x-ratelimit-reset` where
 /// `x-ratelimit-remaining` is 0, else a minute); GitLab, "Rate limits" (429; `Retry-After`, `RateLimit-Reset`).
@@ -32,7 +32,7 @@ pub(super) fn judge_pace<'a>(
     let reset = || {
         let spent = spent("x-ratelimit-remaining") || spent("ratelimit-remaining");
         let at = number("x-ratelimit-reset").or_else(|| number("ratelimit-reset"));
-        // A second more, for clocks and for the forge's own rounding.
+        // One second more, for clock differences and the forge's rounding.
         at.filter(|_| spent).map(|at| Duration::from_secs(at.saturating_sub(now).saturating_add(1)))
     };
     let secondary = || body.to_ascii_lowercase().contains("rate limit").then_some(SECONDARY);

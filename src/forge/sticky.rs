@@ -4,8 +4,8 @@ use crate::forge::api::ForgeComment;
 use sha2::{Digest as _, Sha256};
 use std::fmt::Write as _;
 
-/// The first line of every comment of the pipeline that `identity` stands for: whatever tells it from the other
-/// pipelines of the same repository. Nobody sees it on the page.
+/// The first line of every comment of one pipeline. `identity` distinguishes it from the other pipelines of the
+/// same repository. The line is an HTML comment, so the page does not show it.
 ///
 /// ```
 /// use expedite::forge::marker;
@@ -22,12 +22,12 @@ pub fn format_marker(identity: &str) -> String {
     format!("<!-- expedite:comment {hex} -->")
 }
 
-/// Whose comments are ours.
+/// Author of our comments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Own {
-    /// Those of this user.
+    /// This user.
     User(i64),
-    /// Those of a bot: which one, the token may not ask. No person is one.
+    /// Any bot, because the token may not ask which one it is. A person is never a bot.
     Bot,
 }
 
@@ -45,7 +45,7 @@ pub(super) fn is_marked(comment: &ForgeComment, marker: &str) -> bool {
     comment.body.trim_start().starts_with(marker)
 }
 
-/// Whether two texts are the same, but for what forges change on their own: line ends, and white space around.
+/// Whether two texts are equal, except for what forges change: line ends, and white space at both ends.
 pub(super) fn is_same_text(found: &str, wanted: &str) -> bool {
     let lines = |text: &str| text.trim().replace("\r\n", "\n");
     lines(found) == lines(wanted)

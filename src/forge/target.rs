@@ -1,4 +1,4 @@
-//! Where a comment goes, by the variables that a CI run has. Pure.
+//! Finds the pull request for a comment from the variables of a CI run. Pure.
 
 use crate::error::{Failure, FailureKind};
 use crate::forge::Forge;
@@ -8,7 +8,7 @@ use std::fmt;
 use std::net::IpAddr;
 use url::{Host, Url};
 
-/// A pull (or merge) request, where its forge is asked, and what this run may show there.
+/// A pull (or merge) request, the address of its forge's API, and the token of this run.
 #[derive(Debug, Clone)]
 pub struct CommentTarget {
     pub(super) forge: Forge,
@@ -17,14 +17,14 @@ pub struct CommentTarget {
     /// Owner and repository, or a project's number.
     pub(super) project: Vec<String>,
     pub(super) number: u64,
-    /// The commit that this run is about, where it is known.
+    /// The commit that this run is about, if known.
     pub(super) head: Option<String>,
     pub(super) token: Option<SecretText>,
-    /// Its token may be absent or read only by design: it comes from a fork, or Dependabot opened it.
+    /// It comes from a fork or from Dependabot, so its token may be absent or read-only by design.
     from_outside: bool,
 }
 
-/// What is read of the event that started a workflow.
+/// The members that are used of the event that started a workflow.
 #[derive(Debug, Default, Deserialize)]
 struct Event {
     pull_request: Option<Pull>,
@@ -77,7 +77,7 @@ impl CommentTarget {
                 Err(Failure::new(
                     FailureKind::Usage,
                     "token",
-                    "it holds a space, a line end or a character that is no ASCII",
+                    "it holds a space, a line end or a character outside ASCII",
                 )
                 .with_object(variable)
                 .with_hint("store the token alone, on one line"))
@@ -91,7 +91,7 @@ impl CommentTarget {
         let event: Event = match event {
             None => Event::default(),
             Some(bytes) => serde_json::from_slice(bytes).map_err(|e| {
-                asked.make_value_failure("GITHUB_EVENT_PATH", &format!("the file is no event: {e}"))
+                asked.make_value_failure("GITHUB_EVENT_PATH", &format!("the file is not a valid event: {e}"))
             })?,
         };
         let repository = asked.require_variable("GITHUB_REPOSITORY", "OWNER/NAME")?;
@@ -109,11 +109,11 @@ impl CommentTarget {
         let number = pull.and_then(|pull| pull.number).or_else(of_ref).ok_or_else(|| {
             let found = environment.get("GITHUB_REF").unwrap_or("not set");
             let cause = format!(
-                "this run is for no pull request: GITHUB_EVENT_PATH names none, and GITHUB_REF is {found}"
+                "this run is not for a pull request: GITHUB_EVENT_PATH names none, and GITHUB_REF is {found}"
             );
             asked
                 .make_failure("no-pull-request", cause)
-                .with_hint("run it in a workflow that starts on: pull_request")
+                .with_hint("run it in a workflow with the trigger on: pull_request")
         })?;
         let api = match forge {
             Forge::Gitea => {
@@ -128,7 +128,7 @@ impl CommentTarget {
         };
         let head = pull.and_then(|pull| pull.head.as_ref());
         let base = pull.and_then(|pull| pull.base.as_ref());
-        // A fork that is gone has no name any more.
+        // A deleted fork has no name.
         let fork = head.is_some_and(|head| head.repository() != base.and_then(EventSide::repository));
         let dependabot = environment.get("GITHUB_ACTOR") == Some("dependabot[bot]");
         Ok(Self {
@@ -146,10 +146,10 @@ impl CommentTarget {
         let forge = Forge::Gitlab;
         let asked = Asked { forge, environment };
         let number = |name: &str, text: &str| {
-            text.parse::<u64>().map_err(|_| asked.make_value_failure(name, "it is no number"))
+            text.parse::<u64>().map_err(|_| asked.make_value_failure(name, "it is not a number"))
         };
         let api = asked.read_url("CI_API_V4_URL", None)?;
-        // The project that it goes into; a pipeline of a fork runs in the fork's.
+        // The target project; a pipeline of a fork runs in the fork's project.
         let of_request = environment.get("CI_MERGE_REQUEST_PROJECT_ID");
         let (name, project) = match of_request {
             Some(project) => ("CI_MERGE_REQUEST_PROJECT_ID", project),
@@ -157,7 +157,7 @@ impl CommentTarget {
         };
         let project = number(name, project)?;
         let iid = environment.get("CI_MERGE_REQUEST_IID").ok_or_else(|| {
-            let cause = "this pipeline is for no merge request: CI_MERGE_REQUEST_IID is not set";
+            let cause = "this pipeline is not for a merge request: CI_MERGE_REQUEST_IID is not set";
             asked.make_failure("no-pull-request", cause.to_owned()).with_hint(
                 "let the job run in merge request pipelines: rules: [{if: $CI_PIPELINE_SOURCE == \"merge_request_event\"}]",
             )
@@ -170,14 +170,14 @@ impl CommentTarget {
             api,
             project: vec![project.to_string()],
             number: iid,
-            // A pipeline of merged results runs for a commit that is in no branch.
+            // A pipeline of merged results runs for a commit that is not in any branch.
             head: head.or_else(|| environment.get("CI_COMMIT_SHA")).map(str::to_owned),
             token: asked.read_token(),
             from_outside: source.is_some_and(|source| source != project.to_string()),
         })
     }
 
-    /// Whether its token may be absent or read only by design, so that no comment is no error.
+    /// Whether its token may be absent or read-only by design, so that a missing comment is not an error.
     #[must_use]
     pub fn is_from_outside(&self) -> bool {
         self.from_outside
@@ -189,7 +189,7 @@ impl CommentTarget {
         self.forge
     }
 
-    /// Something about this pull request, that went wrong at the forge.
+    /// A failure at the forge that is about this pull request.
     pub(super) fn make_failure(&self, code: &'static str, cause: impl Into<String>) -> Failure {
         Failure::new(FailureKind::Repository, code, cause).with_object(self.to_string())
     }
@@ -197,24 +197,24 @@ impl CommentTarget {
     pub(super) fn make_token_failure(&self) -> Failure {
         let variable = self.forge.token_variable();
         let failure =
-            self.make_failure("no-token", format!("{variable} is not set, so there is nobody to comment as"));
+            self.make_failure("no-token", format!("{variable} is not set, and a comment needs a token"));
         self.add_token_hint(failure)
     }
 
-    /// How a run gets a token that may comment.
+    /// Adds a hint on how to get a token that may comment.
     pub(super) fn add_token_hint(&self, failure: Failure) -> Failure {
         if self.from_outside {
-            return failure.with_hint("a pull request from a fork (or Dependabot's) gets no token that may comment; the plan is in the log and in the step summary");
+            return failure.with_hint("CI gives a pull request from a fork (or from Dependabot) no token that may comment; read the plan in the log or in the step summary");
         }
         failure.with_hint(match self.forge {
             Forge::Github => "give the job permissions: {pull-requests: write} and the step env: {GITHUB_TOKEN: ${{ github.token }}}",
-            Forge::Gitlab => "CI_JOB_TOKEN may not comment: make a project access token (role Reporter, scope api), masked and not protected, as the variable GITLAB_TOKEN",
+            Forge::Gitlab => "CI_JOB_TOKEN may not comment: create a project access token (role Reporter, scope api), masked and not protected, as the variable GITLAB_TOKEN",
             Forge::Gitea => "give a token with the scopes write:issue, read:repository and read:user, or the job's own: env: {GITEA_TOKEN: ${{ secrets.GITEA_TOKEN }}}",
         })
     }
 }
 
-/// The pull request of `refs/pull/7/merge`, or of the branch that a merge queue tests it in,
+/// The pull request of `refs/pull/7/merge`, or of the branch in which a merge queue tests it,
 /// `refs/heads/gh-readonly-queue/main/pr-7-<commit>`.
 fn parse_pull_number(reference: &str) -> Option<u64> {
     let text = match reference.strip_prefix("refs/pull/") {
@@ -255,7 +255,7 @@ impl<'a> Asked<'a> {
     fn require_variable(&self, name: &str, what: &str) -> Result<&'a str, Failure> {
         self.environment.get(name).ok_or_else(|| {
             let cause = format!("the variable {name} ({what}) is not set");
-            self.make_failure("ci-variable", cause).with_hint("CI sets it; --comment is for runs in CI")
+            self.make_failure("ci-variable", cause).with_hint("CI sets it; use --comment in CI only")
         })
     }
 
@@ -263,7 +263,7 @@ impl<'a> Asked<'a> {
         self.environment.get(self.forge.token_variable()).map(SecretText::new)
     }
 
-    /// An address that a token may be sent to: HTTPS, or this machine.
+    /// An address that may receive a token: HTTPS, or this machine.
     fn read_url(&self, name: &str, default: Option<&str>) -> Result<Url, Failure> {
         let text = match (self.environment.get(name), default) {
             (Some(text), _) => text,
@@ -271,7 +271,7 @@ impl<'a> Asked<'a> {
             (None, None) => self.require_variable(name, "the forge's address")?,
         };
         let url =
-            Url::parse(text).map_err(|e| self.make_value_failure(name, &format!("it is no URL: {e}")))?;
+            Url::parse(text).map_err(|e| self.make_value_failure(name, &format!("it is not a URL: {e}")))?;
         let here = match url.host() {
             Some(Host::Domain(name)) => name == "localhost",
             Some(Host::Ipv4(address)) => IpAddr::V4(address).is_loopback(),
@@ -279,16 +279,14 @@ impl<'a> Asked<'a> {
             None => false,
         };
         if !(url.scheme() == "https" && url.host().is_some() || url.scheme() == "http" && here) {
-            return Err(self.make_value_failure(name, "a token is sent to an https:// address only"));
+            return Err(self.make_value_failure(name, "a token is only sent to an https:// address"));
         }
         if !url.username().is_empty()
             || url.password().is_some()
             || url.query().is_some()
             || url.fragment().is_some()
         {
-            return Err(
-                self.make_value_failure(name, "it must be an address alone, without a user or a query")
-            );
+            return Err(self.make_value_failure(name, "it must be an address without a user or a query"));
         }
         Ok(url)
     }

@@ -1,5 +1,4 @@
-//! The bodies of records. Pure: what happened goes in, the same bytes come out however often it is asked.
-//! A record for what did not happen is never made.
+//! The bodies of records. Pure: equal events give equal bytes. Records are made only for what has happened.
 
 use crate::evidence::statement::STATEMENT_V1;
 use crate::model::approval::Ballot;
@@ -21,15 +20,15 @@ pub use crate::evidence::judge::{DEPLOYMENT, PROMOTION};
 /// A record: one of the three kinds.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Record {
-    /// A seal of votes.
+    /// A seal: the counted votes.
     Approvals(ApprovalsPredicate),
-    /// A promotion that is in git.
+    /// A promotion that is committed in git.
     Promotion(PromotionPredicate),
-    /// A deployment that was seen healthy.
+    /// A deployment that was observed healthy.
     Deployment(Deployment),
 }
 
-/// The predicate of a seal. Its members are those that Kokumi's controllers write.
+/// The predicate of a seal, with the members that Kokumi's controllers write.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApprovalsPredicate {
@@ -39,11 +38,12 @@ pub struct ApprovalsPredicate {
     pub preparation: SealedPreparation,
     /// The policy that the votes met.
     pub policy: ApprovalPolicy,
-    /// `Approved`, or another of the Approved condition's words.
+    /// `Approved`, or another reason of the Approved condition.
     pub result: String,
-    /// The later of the last counted vote and the moment of becoming the target; never a run's clock.
+    /// The later of the last counted vote and the time of becoming the target; never a run's clock, so that the
+    /// record is the same in each run.
     pub sealed_time: Time,
-    /// Every vote that was looked at, counted or not.
+    /// Every vote that was considered, counted or not.
     pub submissions: Vec<Submission>,
 }
 
@@ -72,12 +72,12 @@ pub struct Submission {
     pub approver: Voter,
     /// For or against.
     pub decision: Ballot,
-    /// Foreign text.
+    /// Untrusted text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
-    /// By the voter's word.
+    /// Time of the vote as the voter states it.
     pub submitted_time: Time,
-    /// By the API server's.
+    /// Time of the vote as the API server states it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creation_time: Option<Time>,
     /// Whether it counted.
@@ -93,7 +93,7 @@ pub struct Voter {
     pub issuer: String,
     /// The identity there.
     pub subject: String,
-    /// For people.
+    /// Display name.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub username: String,
 }
@@ -128,30 +128,30 @@ pub struct PromotionPredicate {
     pub environment: EnvironmentName,
     /// What.
     pub preparation: NamedPreparation,
-    /// What it was rendered from.
+    /// The source that it was rendered from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_digest: Option<Digest>,
-    /// Where its objects go; absent in records of older builds.
+    /// Namespace of its objects; absent in records of older builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target_namespace: Option<Namespace>,
-    /// Who chooses what is promoted.
+    /// Promotion mode: who chooses what is promoted.
     pub mode: Mode,
     /// What was deployed before.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<Previous>,
     /// When it was decided.
     pub promoted_time: Time,
-    /// Who asked.
+    /// Who requested it.
     pub requested_by: RequestedBy,
-    /// What every gate said, with the parameters to judge it again by.
+    /// Result of every gate, with the parameters that are needed to check it again.
     pub gates: Vec<GateRecord>,
-    /// Where it went.
+    /// The Clusters that it was promoted to.
     pub clusters: Vec<PromotedCluster>,
-    /// Who decided.
+    /// The build that decided.
     pub promoter: Promoter,
 }
 
-/// An Order as records name it: an object, as provenance does.
+/// An Order as an object, as provenance writes it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NamedOrder {
     /// Its namespace.
@@ -183,15 +183,15 @@ pub struct Previous {
     pub preparation: PreparationName,
     /// Its artifact.
     pub digest: Digest,
-    /// Since when it was healthy, where it was and had not ended; absent in records of older builds.
+    /// Since when it was healthy, if it still was; absent in records of older builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_healthy_time: Option<Time>,
-    /// When it was last seen healthy, where it was and had not ended: how long it soaked.
+    /// When it was last observed healthy, if it still was: the end of its soak time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub healthy_until: Option<Time>,
 }
 
-/// What one gate said.
+/// Result of one gate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GateRecord {
     /// Its name.
@@ -201,7 +201,7 @@ pub struct GateRecord {
     /// Its own parameters.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub parameters: Value,
-    /// What it rests on.
+    /// The evidence for it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<EvidenceRef>,
 }
@@ -228,21 +228,21 @@ impl From<&Verdict> for GateRecord {
 pub struct PromotedCluster {
     /// Its name.
     pub name: ClusterName,
-    /// Why writing our Application there was allowed.
+    /// Why Expedite was allowed to write the Application there.
     pub opt_in: OptIn,
     /// Its API server; absent in records of older builds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server: Option<String>,
 }
 
-/// Why writing an Application was allowed.
+/// Why Expedite was allowed to write an Application.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum OptIn {
-    /// There was none of that name, or it is ours.
+    /// There was no Application of that name, or Expedite had written it.
     Created,
-    /// One that somebody else made is annotated for this Order.
+    /// An existing Application of another owner has the annotation that allows this Order.
     OptedIn,
-    /// Nobody looked at the cluster's Applications.
+    /// The cluster's Applications were not observed.
     NotObserved,
 }
 
@@ -275,13 +275,13 @@ pub struct Deployment {
     pub promotion_record: RecordRef,
     /// Healthy on every Ready Cluster since.
     pub first_healthy_time: Time,
-    /// When it ended, where it ended Degraded.
+    /// When it ended, if it ended Degraded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_time: Option<Time>,
-    /// How it ended, where it ended Degraded.
+    /// How it ended, if it ended Degraded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_reason: Option<Ended>,
-    /// The Ready ones that run it.
+    /// The Ready Clusters that run it.
     pub clusters: Vec<DeployedCluster>,
 }
 
@@ -300,9 +300,9 @@ pub struct DeployedCluster {
     pub name: ClusterName,
     /// Its API server.
     pub server: String,
-    /// Our Application.
+    /// The Application that Expedite wrote.
     pub application: ApplicationName,
-    /// What Argo CD says it synced.
+    /// The revision that Argo CD reports as synced.
     pub sync_revision: String,
 }
 
@@ -317,11 +317,11 @@ impl Record {
         }
     }
 
-    /// The in-toto statement over `artifact`: the bytes that are signed as payload. Members of the predicate
-    /// are sorted by name, so that the same record has the same bytes wherever its parts came from.
+    /// The in-toto statement about `artifact`: the payload bytes that are signed. Members of the predicate are sorted
+    /// by name, so that equal records have equal bytes.
     ///
     /// # Errors
-    /// None for these types; serialisation is asked all the same.
+    /// Serialisation fails, which cannot happen for these types.
     pub fn build_statement(&self, artifact: &Artifact) -> Result<Vec<u8>, serde_json::Error> {
         let mut predicate = match self {
             Self::Approvals(body) => serde_json::to_value(body)?,
@@ -338,11 +338,11 @@ impl Record {
     }
 }
 
-/// What the statement of a record is of (as [`Record::build_statement`] names it), and its predicate type. Whether it
-/// is signed is told elsewhere.
+/// What the statement of a record is of (as [`Record::build_statement`] names it), and its predicate type. Does
+/// not check the signature.
 ///
 /// # Errors
-/// It is no statement over one pinned artifact.
+/// It is not a statement about one pinned artifact.
 pub fn parse_subject(payload: &[u8]) -> Result<(Artifact, String), String> {
     #[derive(Deserialize)]
     struct Statement {
@@ -359,9 +359,9 @@ pub fn parse_subject(payload: &[u8]) -> Result<(Artifact, String), String> {
     struct Sha256 {
         sha256: String,
     }
-    let statement: Statement =
-        serde_json::from_slice(payload).map_err(|e| format!("it is no statement over an artifact: {e}"))?;
-    let [subject] = &statement.subject[..] else { return Err("it is not over one artifact".into()) };
+    let statement: Statement = serde_json::from_slice(payload)
+        .map_err(|e| format!("it is not a statement about an artifact: {e}"))?;
+    let [subject] = &statement.subject[..] else { return Err("it is not about exactly one artifact".into()) };
     let artifact = Artifact::parse(&subject.name).map_err(|e| e.to_string())?;
     if artifact.digest.format_hex() != subject.digest.sha256 {
         return Err("its subject's name and digest do not agree".into());
@@ -369,7 +369,7 @@ pub fn parse_subject(payload: &[u8]) -> Result<(Artifact, String), String> {
     Ok((artifact, statement.predicate_type))
 }
 
-/// The artifact type under which records of a predicate type are attached; the bundle's own for others.
+/// The artifact type for attached records of a predicate type; for others the bundle's own type.
 #[must_use]
 pub fn choose_artifact_type(predicate_type: &str) -> &'static str {
     match predicate_type {

@@ -1,5 +1,5 @@
-//! What a typed object must be by itself, beyond its types: numbers in range, names unique, exactly one of two.
-//! What needs other objects (an Environment that exists, an upstream that is there) is for `resolve`.
+//! Checks of a single typed object, beyond its types: numbers in range, names unique, exactly one of two fields.
+//! Checks that need other objects (an Environment or an upstream that must exist) are in `resolve`.
 
 use crate::load::objects::DocumentPlace;
 use crate::load::{damage, format_file_name, join_path};
@@ -20,17 +20,17 @@ use kube_yaml::Error;
 use kube_yaml::node::{Node, locate_field};
 use std::collections::BTreeSet;
 
-/// What is wrong with one object.
+/// Problems of one object.
 pub struct Report<'n> {
     node: &'n Node,
-    /// Each makes the object broken.
+    /// Errors: each makes the object broken.
     pub errors: Vec<Error>,
-    /// Said, and nothing more.
+    /// Warnings: only reported.
     pub warnings: Vec<Error>,
 }
 
 impl<'n> Report<'n> {
-    /// Nothing is wrong yet.
+    /// A report without problems.
     #[must_use]
     pub fn new(node: &'n Node) -> Self {
         Self { node, errors: Vec::new(), warnings: Vec::new() }
@@ -56,22 +56,19 @@ impl<'n> Report<'n> {
     }
 }
 
-/// Gates that are named and say nothing, as lines that were commented out leave them: no gate was asked for by that.
+/// Reports gates with a name and no content, as commented-out lines leave them: such a gate would check nothing.
 fn check_empty_gates(top: &str, names: &[&str], report: &mut Report<'_>) {
     for name in names {
         let path = format!("{top}.{name}");
         let keys: Vec<&str> = path.split('.').collect();
         if report.node.find_value(&keys).is_some_and(Node::is_null) {
-            report.add_wrong_with_hint(
-                path,
-                "is there with nothing in it",
-                Some("write what it asks for, or remove it"),
-            );
+            report.add_wrong_with_hint(path, "is empty", Some("write its content, or remove it"));
         }
     }
 }
 
-/// Name and namespace, by the kind's rule. Looks at the tree, so that it speaks even where no type could be read.
+/// Checks name and namespace by the kind's rule. Uses the tree, so that it works even if the typed object cannot be
+/// read.
 pub fn check_metadata(node: &Node, kind: Kind, report: &mut Report<'_>) {
     let text = |key: &str| node.find_value(&["metadata", key]).and_then(Node::as_text);
     let rule: fn(&str) -> Result<(), IdError> = match kind {
@@ -81,7 +78,7 @@ pub fn check_metadata(node: &Node, kind: Kind, report: &mut Report<'_>) {
         Kind::Cluster => |t| ClusterName::parse(t).map(drop),
         Kind::Kitchen => |t| match t {
             "default" => Ok(()),
-            other => Err(IdError(format!("{other:?} is not looked at: the Kitchen is called default"))),
+            other => Err(IdError(format!("{other:?} is not used: the Kitchen must be called default"))),
         },
     };
     match text("name").map(rule) {
@@ -93,20 +90,20 @@ pub fn check_metadata(node: &Node, kind: Kind, report: &mut Report<'_>) {
         let cause = format!("is missing, and every {kind} has one");
         report.add_wrong("metadata.namespace", cause);
     } else if let Some(Err(error)) = text("namespace").filter(|t| !t.is_empty()).map(Namespace::parse) {
-        // Once is enough where the typed reading says it, too.
+        // The typed reading may have reported it already.
         if !report.errors.iter().any(|e| e.path == "metadata.namespace") {
             report.add_wrong("metadata.namespace", error.to_string());
         }
     }
 }
 
-/// An Order by itself.
+/// Checks an Order without other objects.
 pub fn check_order(order: &Order, id: &OrderRef, report: &mut Report<'_>) {
     check_empty_gates("spec", &["promotion"], report);
     check_empty_gates("spec.promotion", &["mode", "upstream", "checks", "approvals", "windows"], report);
     let promotion = order.spec.promotion.as_ref();
     let mode = promotion.and_then(|p| p.mode);
-    // `Disabled` beside Automatic is what an API server wrote by default where a person wrote the mode alone.
+    // `Disabled` with Automatic is the default that an API server adds if a person wrote the mode only.
     if let (Some(AutoDeploy::Enabled), Some(Mode::Manual)) = (order.spec.auto_deploy, mode) {
         let cause = "is Enabled, and promotion.mode is Manual";
         report.add_wrong_with_hint("spec.autoDeploy", cause, Some("remove autoDeploy"));
@@ -123,7 +120,7 @@ pub fn check_order(order: &Order, id: &OrderRef, report: &mut Report<'_>) {
     }
 }
 
-/// A Preparation by itself; its `ociRef` is for `resolve`.
+/// Checks a Preparation without other objects; `resolve` checks its `ociRef`.
 pub fn check_preparation(preparation: &Preparation, report: &mut Report<'_>) {
     check_empty_gates("spec", &["approvalPolicy"], report);
     if let Some(approvals) = &preparation.spec.approval_policy {
@@ -131,18 +128,21 @@ pub fn check_preparation(preparation: &Preparation, report: &mut Report<'_>) {
     }
 }
 
-/// An Approval by itself.
+/// Checks an Approval without other objects.
 pub fn check_approval(approval: &Approval, report: &mut Report<'_>) {
     for (field, value) in
         [("issuer", &approval.spec.approver.issuer), ("subject", &approval.spec.approver.subject)]
     {
         if value.is_empty() {
-            report.add_wrong(format!("spec.approver.{field}"), "is empty; issuer and subject say who votes");
+            report.add_wrong(
+                format!("spec.approver.{field}"),
+                "is empty; issuer and subject identify the voter",
+            );
         }
     }
 }
 
-/// An Environment by itself.
+/// Checks an Environment without other objects.
 pub fn check_environment(environment: &Environment, report: &mut Report<'_>) {
     let spec = &environment.spec;
     check_empty_gates("spec", &["promotion", "allowedNamespaces"], report);
@@ -173,7 +173,7 @@ pub fn check_environment(environment: &Environment, report: &mut Report<'_>) {
     }
 }
 
-/// A Cluster by itself.
+/// Checks a Cluster without other objects.
 pub fn check_cluster(cluster: &Cluster, report: &mut Report<'_>) {
     let text = &cluster.spec.server;
     let right = url::Url::parse(text).is_ok_and(|url| {
@@ -185,15 +185,15 @@ pub fn check_cluster(cluster: &Cluster, report: &mut Report<'_>) {
             && url.fragment().is_none()
     });
     if !right {
-        // The text may hold a password: it is not quoted.
+        // Not quoted, because the text may contain a password.
         report.add_wrong(
             "spec.server",
-            "is no API server's URL: write https://host[:port], as Argo CD knows it",
+            "is not the URL of an API server: write https://host[:port], the same as in Argo CD",
         );
     }
 }
 
-/// The Kitchen by itself; key files beside it are read into it.
+/// Checks the Kitchen without other objects, and reads the key files next to it into it.
 pub fn check_kitchen(kitchen: &mut Kitchen, place: &DocumentPlace<'_>, report: &mut Report<'_>) {
     check_empty_gates(
         "spec",
@@ -205,7 +205,7 @@ pub fn check_kitchen(kitchen: &mut Kitchen, place: &DocumentPlace<'_>, report: &
         .find_value(&["spec", "registries"])
         .is_some_and(|list| list.items().is_empty() && !list.is_null())
     {
-        let hint = "name the registries that artifacts may come from; without the key, every one may be";
+        let hint = "name the allowed registries; without this key, all are allowed";
         report.add_wrong_with_hint(
             "spec.registries",
             "is an empty list, which would allow every registry",
@@ -225,7 +225,7 @@ pub fn check_kitchen(kitchen: &mut Kitchen, place: &DocumentPlace<'_>, report: &
         let path = format!("spec.trust.identities[{index}]");
         match (&identity.subject, &identity.subject_pattern) {
             (Some(_), Some(_)) => {
-                report.add_wrong(path.clone(), "has subject and subjectPattern; one is wanted")
+                report.add_wrong(path.clone(), "has subject and subjectPattern; write exactly one")
             }
             (None, None) => report.add_wrong(path.clone(), "has neither subject nor subjectPattern"),
             (Some(_), None) | (None, Some(_)) => {}
@@ -241,18 +241,18 @@ pub fn check_kitchen(kitchen: &mut Kitchen, place: &DocumentPlace<'_>, report: &
     for (index, approver) in kitchen.spec.approvers.iter().enumerate() {
         let path = format!("spec.approvers[{index}]");
         if approver.issuer.is_empty() || approver.subject.is_empty() {
-            report.add_wrong(path.clone(), "issuer and subject say who it is; one is empty");
+            report.add_wrong(path.clone(), "issuer and subject are both required; one is empty");
         }
         if !people.insert((&approver.issuer, &approver.subject)) {
-            report.add_wrong(path, "the same issuer and subject stand above");
+            report.add_wrong(path, "repeats an issuer and subject from above");
         }
     }
 }
 
-/// One trusted key: its PEM stands in the object or in a file beside it.
+/// Checks one trusted key: its PEM is in the object or in a file next to it.
 fn check_public_key(path: &str, key: &mut TrustedKey, place: &DocumentPlace<'_>, report: &mut Report<'_>) {
     match (&key.public_key, &key.public_key_file) {
-        (Some(_), Some(_)) => report.add_wrong(path, "has publicKey and publicKeyFile; one is wanted"),
+        (Some(_), Some(_)) => report.add_wrong(path, "has publicKey and publicKeyFile; write exactly one"),
         (None, None) => report.add_wrong(path, "has neither publicKey nor publicKeyFile"),
         (Some(_), None) => {}
         (None, Some(file)) => {
@@ -260,18 +260,18 @@ fn check_public_key(path: &str, key: &mut TrustedKey, place: &DocumentPlace<'_>,
         }
     }
     if key.roles.is_empty() {
-        report.add_wrong(format!("{path}.roles"), "is empty: the key would vouch for nothing");
+        report.add_wrong(format!("{path}.roles"), "is empty: the key would not be trusted for anything");
     }
 }
 
-/// The text of a file beside the object; an error leaves it empty.
+/// The text of a file next to the object; empty after an error.
 fn read_file_beside(path: &str, file: &str, place: &DocumentPlace<'_>, report: &mut Report<'_>) -> String {
     let Some(files) = place.files else {
-        report.add_wrong(path, "names a file, and a cluster has none: write its content");
+        report.add_wrong(path, "names a file, and a cluster has no files: write the content itself");
         return String::new();
     };
     let read = match join_path(place.path, file) {
-        None => Err(format!("{file:?} leaves the source's folder")),
+        None => Err(format!("{file:?} is outside the source's folder")),
         Some(way) => match files.read_file(&way) {
             Ok(Some(bytes)) => {
                 damage::check_text(&bytes).map(str::to_owned).map_err(|e| format!("{file:?} {}", e.cause))
@@ -288,16 +288,16 @@ fn read_file_beside(path: &str, file: &str, place: &DocumentPlace<'_>, report: &
 
 fn check_policy(path: &str, policy: &ApprovalPolicy, needs_groups: bool, report: &mut Report<'_>) {
     if !(1..=MOST_APPROVALS).contains(&policy.required_approvals) {
-        let cause = format!("is {}; a policy asks for 1 to {MOST_APPROVALS}", policy.required_approvals);
+        let cause = format!("is {}; a policy must ask for 1 to {MOST_APPROVALS}", policy.required_approvals);
         report.add_wrong_with_hint(
             format!("{path}.requiredApprovals"),
             cause,
-            Some("leave approvals out where none are needed"),
+            Some("remove approvals if none are needed"),
         );
     }
     let groups = policy.allowed_groups.len();
     if groups > MOST_GROUPS || (groups == 0 && needs_groups) {
-        let cause = format!("names {groups} groups; a policy names 1 to {MOST_GROUPS}");
+        let cause = format!("names {groups} groups; a policy must name 1 to {MOST_GROUPS}");
         report.add_wrong(format!("{path}.allowedGroups"), cause);
     }
     for (index, group) in policy.allowed_groups.iter().enumerate() {
@@ -307,7 +307,7 @@ fn check_policy(path: &str, policy: &ApprovalPolicy, needs_groups: bool, report:
     }
 }
 
-/// Upstream references; an Environment has no namespace of its own.
+/// Checks upstream references; an Environment has no namespace of its own.
 fn check_upstream(top: &str, stages: &[Upstream], own: Option<&Namespace>, report: &mut Report<'_>) {
     for (index, stage) in stages.iter().enumerate() {
         let parsed = match own {
@@ -326,7 +326,7 @@ fn check_check_list(top: &str, checks: &[Check], report: &mut Report<'_>) {
         let path = format!("{top}.checks[{index}]");
         match (&check.attestation, &check.vulnerabilities) {
             (Some(_), Some(_)) => {
-                report.add_wrong(path, "has attestation and vulnerabilities; one is wanted")
+                report.add_wrong(path, "has attestation and vulnerabilities; write exactly one")
             }
             (None, None) => report.add_wrong(path, "has neither attestation nor vulnerabilities"),
             (Some(attestation), None) if attestation.predicate_type.is_empty() => {
@@ -337,7 +337,7 @@ fn check_check_list(top: &str, checks: &[Check], report: &mut Report<'_>) {
     }
 }
 
-/// Names of a list: none empty, none twice.
+/// Checks the names of a list: none may be empty or occur twice.
 fn check_unique<'a>(list: &str, field: &str, names: impl Iterator<Item = &'a str>, report: &mut Report<'_>) {
     let mut seen = BTreeSet::new();
     for (index, name) in names.enumerate() {
@@ -345,7 +345,7 @@ fn check_unique<'a>(list: &str, field: &str, names: impl Iterator<Item = &'a str
             report.add_wrong(format!("{list}[{index}]{field}"), "is empty");
         } else if !seen.insert(name) {
             report
-                .add_wrong(format!("{list}[{index}]{field}"), format!("{name:?} stands twice in this list"));
+                .add_wrong(format!("{list}[{index}]{field}"), format!("{name:?} occurs twice in this list"));
         }
     }
 }

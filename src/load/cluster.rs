@@ -1,8 +1,8 @@
-//! A Kubernetes API server as a source: its lists, fetched whole, as files in memory.
+//! A Kubernetes API server as a source: complete lists, as files in memory.
 //!
-//! What was fetched goes through the same door as a folder's files, so that one object means one thing
-//! wherever it is read. Nothing is decided about an object here. Secrets are never asked for, nothing is
-//! written, and one list that could not be read to its end makes the source incomplete.
+//! Fetched objects are loaded like a folder's files, so that an object means the same from each kind of source.
+//! Nothing is decided about an object here. Secrets are never requested, nothing is written, and one list that
+//! could not be read to its end makes the source incomplete.
 
 pub mod ask;
 pub mod connect;
@@ -26,8 +26,8 @@ use std::fmt;
 use std::sync::Arc;
 use told::{Servings, Told};
 
-/// In the order in which they are listed: what could hold a promotion comes last, so that nothing of it is
-/// older than what it is about.
+/// Kinds in the order of listing. Kinds that could hold a promotion come last, so that they are never older than
+/// the objects that they are about.
 const KINDS: [Kind; 7] = [
     Kind::Order,
     Kind::Preparation,
@@ -38,10 +38,10 @@ const KINDS: [Kind; 7] = [
     Kind::Approval,
 ];
 
-/// What is read of a cluster.
+/// Which objects of a cluster are read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// Only these kinds, each of which must be there; `None`: all, of which Orders and Preparations must be.
+    /// Only these kinds, and each must exist; `None`: all kinds, and Orders and Preparations must exist.
     pub kinds: Option<BTreeSet<Kind>>,
     /// Namespaced kinds are listed in these; `None`: in all at once.
     pub namespaces: Option<BTreeSet<Namespace>>,
@@ -64,31 +64,31 @@ impl fmt::Debug for ClusterSource {
 }
 
 impl ClusterSource {
-    /// What `selection` names, through `connection`.
+    /// Reads `selection` through `connection`.
     #[must_use]
     pub fn new(connection: Connection, selection: Selection) -> Self {
         Self { connection, selection }
     }
 
-    /// As messages name it: `cluster <context>`.
+    /// Its name in messages: `cluster <context>`.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.connection.name
     }
 
-    /// By which it is asked.
+    /// The client for requests.
     #[must_use]
     pub fn connection(&self) -> &Connection {
         &self.connection
     }
 
-    /// Whether it lists objects of this kind, where it has them.
+    /// Whether it lists objects of this kind, if the cluster has it.
     #[must_use]
     pub fn can_list(&self, kind: Kind) -> bool {
         self.selection.kinds.as_ref().is_none_or(|kinds| kinds.contains(&kind))
     }
 
-    /// Lists everything, page by page. What cannot be read is in [`Fetched`], too.
+    /// Lists everything, page by page. [`Fetched`] also says what could not be read.
     #[must_use]
     pub fn fetch_all(&self, runtime: &tokio::runtime::Runtime) -> Fetched {
         let mut fetched = Fetched { name: self.connection.name.clone(), ..Fetched::default() };
@@ -97,7 +97,7 @@ impl ClusterSource {
             for kind in KINDS {
                 self.fetch_objects(kind, &mut ours, &mut fetched).await;
             }
-            // Where one has a promotion, they all may.
+            // If one Order has a promotion, all may have one.
             if fetched.orders == Some(Promotions::None) {
                 fetched.drops_promotions =
                     generation::fetch_drops_promotions(&self.connection.client).await.unwrap_or_default();
@@ -145,23 +145,23 @@ impl ClusterSource {
     }
 }
 
-/// What a cluster gave, as files: one object each.
+/// The objects of a cluster as files, one object in each.
 #[derive(Debug, Clone, Default)]
 pub struct Fetched {
     name: String,
-    /// JSON by path: text takes less room than trees, and a fleet has tens of thousands.
+    /// JSON by path: text needs less memory than trees, and a fleet has tens of thousands of objects.
     files: BTreeMap<String, String>,
     lost: Vec<Unreadable>,
-    /// `None`: nobody asked, or the cluster has no Argo CD.
+    /// `None`: not requested, or the cluster has no Argo CD.
     applications: Option<Result<Vec<Value>, String>>,
     servings: Servings,
-    /// What its Orders say of promotions; `None`: there are no Orders.
+    /// Whether its Orders have promotions; `None`: there are no Orders.
     orders: Option<Promotions>,
-    /// Its definition of Orders does not know `spec.promotion`, and none arrives.
+    /// Its definition of Orders does not have `spec.promotion`, so the API server drops it.
     drops_promotions: bool,
 }
 
-/// Whether any Order says how it is promoted.
+/// Whether any Order has `spec.promotion`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Promotions {
     Some,
@@ -186,7 +186,7 @@ impl Fetched {
             Some(namespace) => format!("{}/{namespace}/{name}", kind.plural()),
             None => format!("{}/{name}", kind.plural()),
         };
-        // Two of one name are an error that the loader says; none may vanish here.
+        // The loader reports two objects of one name; both must be kept here.
         while self.files.contains_key(&format!("{path}.yaml")) {
             path.push('~');
         }
@@ -197,7 +197,7 @@ impl Fetched {
         self.lost.push(Unreadable { path: String::new(), why });
     }
 
-    /// Its Applications, as a dump of them from `source`; `None` where there is no Argo CD, or nobody asked.
+    /// Its Applications, as a dump from `source`; `None` if there is no Argo CD, or they were not requested.
     #[must_use]
     pub fn build_observed(&self, source: &Arc<str>) -> Option<Observed> {
         let list = |items: &Vec<Value>| json!({"kind": "List", "items": items}).to_string().into_bytes();
@@ -205,7 +205,7 @@ impl Fetched {
         Some(Observed { source: source.clone(), file: self.name.as_str().into(), bytes })
     }
 
-    /// As messages name the cluster: `cluster <context>`.
+    /// The cluster's name in messages: `cluster <context>`.
     #[must_use]
     pub fn display_name(&self) -> &str {
         &self.name
@@ -223,20 +223,20 @@ impl Fetched {
         self.applications.as_ref()?.as_ref().ok().map(Vec::as_slice)
     }
 
-    /// What its Servings say now, for whoever writes them.
+    /// The current content of its Servings, for the writer of their status.
     #[must_use]
     pub fn servings(&self) -> &Servings {
         &self.servings
     }
 
-    /// Why it is not whole, where it is not.
+    /// Why it is incomplete, if it is.
     pub fn failures(&self) -> impl Iterator<Item = &str> {
         let observation = self.applications.as_ref().and_then(|a| a.as_ref().err());
         self.lost.iter().map(|lost| &lost.why).chain(observation).map(String::as_str)
     }
 }
 
-/// A name as a part of a path: an API server's own names stay what they are.
+/// A name as a part of a path. Valid names of Kubernetes objects stay unchanged.
 fn format_segment(name: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.' | '_');
     let name: String = name.chars().map(|c| if plain(c) { c } else { '_' }).collect();
@@ -263,11 +263,11 @@ impl Files for Fetched {
     }
 
     fn collect_remarks(&self) -> Vec<Failure> {
-        let cause = "its definition of Orders is that of August 2026: the API server drops spec.promotion in silence, \
-                     and a gate that somebody wrote never arrives";
-        let remark = Failure::new_input("drops-promotions", cause)
-            .with_object(self.name.clone())
-            .with_hint("expedite crds | kubectl apply --server-side -f - installs one that keeps it");
+        let cause = "its definition of Orders is that of August 2026: the API server silently drops spec.promotion, \
+                     so gates that are written there have no effect";
+        let remark = Failure::new_input("drops-promotions", cause).with_object(self.name.clone()).with_hint(
+            "expedite crds | kubectl apply --server-side -f - installs a definition that keeps it",
+        );
         if self.drops_promotions { vec![remark] } else { Vec::new() }
     }
 }

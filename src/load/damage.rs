@@ -1,8 +1,8 @@
-//! Files that cannot be read as they are, and what a damaged text may still bear on.
+//! Files that cannot be parsed, and the Orders that a damaged text may affect.
 //!
-//! A text that does not parse may hold a Reject, a freeze or a policy. What can be read of it decides what it
-//! holds: where it shows only Orders and Preparations, those; where it shows only kinds of others and nowhere
-//! our group, nothing; otherwise every new promotion.
+//! A text that does not parse may contain a Reject, a freeze or a policy. Its readable part decides what it holds
+//! back: if it shows only Orders and Preparations, those; if it shows only foreign kinds and never our group,
+//! nothing; otherwise every new promotion.
 
 use crate::model::id::{Namespace, OrderName, OrderRef};
 use crate::model::kind::Kind;
@@ -13,14 +13,14 @@ use kube_yaml::spelling::find_misspelt;
 use kube_yaml::{Error, Position, parse};
 use std::collections::BTreeSet;
 
-/// The bytes of a file as text that YAML may be read from.
+/// The bytes of a file as text for the YAML parser.
 ///
 /// # Errors
-/// It is a Git LFS pointer, holds the marks of an unresolved merge, or is no text.
+/// It is a Git LFS pointer, contains the marks of an unresolved merge, or is not text.
 pub fn check_text(bytes: &[u8]) -> Result<&str, Error> {
     let start = Position { line: 1, column: 1 };
     if bytes.starts_with(b"version https://git-lfs") {
-        let cause = "is a Git LFS pointer: the file itself is not here";
+        let cause = "is a Git LFS pointer instead of the file itself";
         return Err(Error::new("lfs-pointer", start, cause)
             .with_hint("fetch it (git lfs pull; with actions/checkout: lfs: true)"));
     }
@@ -31,14 +31,14 @@ pub fn check_text(bytes: &[u8]) -> Result<&str, Error> {
         && ours < theirs
     {
         let line = u32::try_from(ours + 1).unwrap_or(u32::MAX);
-        let cause = "holds the marks of a merge that was not resolved (<<<<<<<)";
+        let cause = "contains the marks of an unresolved merge (<<<<<<<)";
         return Err(Error::new("merge-conflict", Position { line, column: 1 }, cause)
             .with_hint("resolve the conflict and commit the result"));
     }
     Ok(text)
 }
 
-/// What a text that does not parse bears on; `partial` is the tree before the break.
+/// The Orders that a text that does not parse holds back; `partial` is the tree before the error.
 #[must_use]
 pub fn judge_holds(text: &str, partial: Option<&Node>) -> Holds {
     let mut orders = BTreeSet::new();
@@ -101,7 +101,7 @@ fn split_documents(text: &str) -> Vec<&str> {
     documents
 }
 
-/// Every word that stands as the value of a `kind`, wherever it is.
+/// Every word that is the value of a `kind`, at any level.
 fn collect_kinds(text: &str) -> BTreeSet<&str> {
     let mut found = BTreeSet::new();
     for (place, word) in text.match_indices("kind") {
@@ -119,7 +119,7 @@ fn collect_kinds(text: &str) -> BTreeSet<&str> {
     found
 }
 
-/// The Orders that a damaged document names: by its own metadata, or as a Preparation by `orderName`.
+/// The Orders that a damaged document names: an Order in its metadata, a Preparation in `orderName`.
 fn collect_named_orders(document: &str) -> BTreeSet<OrderRef> {
     let mut section = "";
     let (mut kind, mut names, mut namespaces, mut order_names) = ("", vec![], vec![], vec![]);
@@ -174,7 +174,7 @@ fn take_value<'t>(
     }
 }
 
-/// A simple scalar without quotes and comment.
+/// A simple scalar without its quotes and comment.
 fn strip_scalar(text: &str) -> &str {
     let text = text.split(" #").next().unwrap_or_default();
     text.trim().trim_matches(['"', '\''])
@@ -185,7 +185,7 @@ fn parse_reference(namespace: &str, name: &str) -> Option<OrderRef> {
     Some(OrderRef { namespace, name: OrderName::parse(name).ok()? })
 }
 
-/// The Order that a tree's own words name: an Order itself, or the one of a Preparation.
+/// The Order that a tree names: an Order itself, or the Order of a Preparation.
 #[must_use]
 pub fn find_order_in_tree(node: &Node) -> Option<OrderRef> {
     let namespace = node.find_value(&["metadata", "namespace"])?.as_text()?;

@@ -1,9 +1,9 @@
-//! A folder (or a single file) on disk as [`Files`]: what lies inside the root and nothing else.
+//! A folder (or a single file) on disk as [`Files`]: only what is inside the root.
 //!
-//! Links are followed as long as they end inside the root, and each file is read once: a link to what is
-//! walked anyway adds nothing, one into a hidden folder (as Kubernetes mounts ConfigMaps) adds what is there.
-//! A link that leaves the root is refused. Loops end because a link to a folder that is walked anyway is not
-//! walked again.
+//! Links are followed if they end inside the root, and each file is read once: a link to a file or folder that is
+//! read anyway adds nothing, a link into a hidden folder (as Kubernetes mounts ConfigMaps) adds the files there. A
+//! link out of the root is refused. There are no endless loops, because a folder that is read anyway is not entered
+//! again through a link.
 
 use crate::files::{EntryKind, FileEntry, Files, Unreadable};
 use std::collections::BTreeSet;
@@ -28,7 +28,7 @@ impl DiskFolder {
         Self { name: name.into(), root: root.into() }
     }
 
-    /// `linked`: `start` is the real place of a folder that a link leads to.
+    /// `linked`: `start` is the real path of a folder that is the target of a link.
     fn walk_below(&self, start: &Path, found: &mut FoundFiles, real_root: &Path, linked: bool) {
         let walk = WalkDir::new(start).sort_by_file_name().into_iter();
         let visible = |e: &walkdir::DirEntry| {
@@ -47,7 +47,7 @@ impl DiskFolder {
             let kind = entry.file_type();
             let path = self.format_relative(entry.path());
             if entry.path().to_str().is_none() {
-                // Nothing below it could be asked for by name; only what it may hold of ours is missed.
+                // Nothing below it can be addressed by name, so objects in it cannot be read.
                 if kind.is_dir() || is_manifest(&path) {
                     found.add_lost(path, "its name is not UTF-8; rename it".into());
                 }
@@ -64,7 +64,7 @@ impl DiskFolder {
             } else if kind.is_symlink() {
                 self.follow_link(entry.path(), path, found, real_root);
             } else if is_manifest(&path) {
-                found.add_lost(path, "is no regular file".into());
+                found.add_lost(path, "is not a regular file".into());
             }
         }
     }
@@ -74,13 +74,13 @@ impl DiskFolder {
         let hidden = place.file_name().is_some_and(|name| is_hidden(name.as_encoded_bytes()));
         match place.canonicalize() {
             Err(error) if bears => {
-                found.add_lost(path, format!("is a link to nothing: {}", format_reason(&error)))
+                found.add_lost(path, format!("is a broken link: {}", format_reason(&error)))
             }
             Err(_) => {}
             Ok(target) if hidden && target.is_dir() => {}
             Ok(target) if !target.starts_with(real_root) => {
                 if bears || target.is_dir() {
-                    found.add_lost(path, "is a link that leaves the folder; it is not followed".into());
+                    found.add_lost(path, "is a link out of the folder, which is not followed".into());
                 }
             }
             Ok(target) => {
@@ -132,7 +132,7 @@ impl FoundFiles {
     }
 }
 
-/// Whether a file of this name can hold objects.
+/// Whether a file of this name can contain objects.
 #[must_use]
 pub fn is_manifest(path: &str) -> bool {
     let name = path.rsplit('/').next().unwrap_or(path).to_ascii_lowercase();
@@ -143,13 +143,13 @@ fn is_hidden(name: &[u8]) -> bool {
     name.starts_with(b".") && name != b"." && name != b".."
 }
 
-/// Without the operating system's number.
+/// The reason without the operating system's error number.
 fn format_reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_lowercase()
 }
 
-/// Whether this is an empty folder that `.gitmodules` of the checkout around it calls a submodule.
+/// Whether this is an empty folder that is a submodule by the `.gitmodules` of its checkout.
 fn is_uninitialised(folder: &Path) -> bool {
     if std::fs::read_dir(folder).map_or(true, |mut entries| entries.next().is_some()) {
         return false;
@@ -180,7 +180,7 @@ impl Files for DiskFolder {
             (Ok(_), Err(error)) => found.add_lost(prefix.to_owned(), format_reason(&error)),
             (Ok(root), Ok(_)) if root.is_file() => found.add_file(String::new()),
             (Ok(root), Ok(_)) => {
-                // A root that is itself a link is walked where it leads.
+                // If the root itself is a link, its target is read.
                 let start = if prefix.is_empty() { root.clone() } else { start };
                 self.walk_below(&start, &mut found, &root, false);
             }
@@ -194,7 +194,7 @@ impl Files for DiskFolder {
         let lost = |why: String| Unreadable { path: path.to_owned(), why };
         let below = Path::new(path);
         if below.components().any(|c| !matches!(c, Component::Normal(_) | Component::CurDir)) {
-            return Err(lost("leaves the folder".into()));
+            return Err(lost("is outside the folder".into()));
         }
         let place = if path.is_empty() { self.root.clone() } else { self.root.join(below) };
         let (root, real) = match (self.root.canonicalize(), place.canonicalize()) {
@@ -203,11 +203,11 @@ impl Files for DiskFolder {
             (Err(error), _) | (_, Err(error)) => return Err(lost(format_reason(&error))),
         };
         if !real.starts_with(&root) {
-            return Err(lost("is a link that leaves the folder; it is not followed".into()));
+            return Err(lost("is a link out of the folder, which is not followed".into()));
         }
         let size = real.metadata().map_err(|error| lost(format_reason(&error)))?;
         if !size.is_file() {
-            return Err(lost("is no regular file".into()));
+            return Err(lost("is not a regular file".into()));
         }
         if size.len() > LARGEST {
             return Err(lost(format!("is larger than {} MB", LARGEST >> 20)));

@@ -1,7 +1,7 @@
-//! The GitOps repository at one commit: Servings, Applications, templates, and which records there are.
+//! The GitOps repository at one commit: Servings, Applications, templates, and the list of records.
 //!
-//! A file that is wrong keeps its text and its error: nothing of it looks deleted, and nothing foreign is
-//! touched. Reading is the cost of every run, so files are parsed on all cores.
+//! A broken file keeps its text and its error, so that its object does not look deleted and foreign files are not
+//! touched. Every run reads all files, so they are parsed on all cores.
 
 use crate::error::{At, Failure, FailureKind};
 use crate::files::{EntryKind, FileEntry, Files, Unreadable};
@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 /// Path and text of each file that was read.
 type Texts = Vec<(String, Vec<u8>)>;
-/// Path of each file that was not, and why.
+/// Path of each file that could not be read, and why.
 type RefusedPaths = Vec<(String, Failure)>;
 
 /// Reads `servings/`, `applications/` and `templates/`, and lists `records/`, of the commit `head`.
@@ -36,13 +36,13 @@ pub fn read_gitops(files: &dyn Files, head: Option<CommitId>) -> GitOps {
     reading.read
 }
 
-/// Reads one Serving's file, as it stood at any commit.
+/// Reads one Serving's file of any commit.
 #[must_use]
 pub fn parse_serving_at(root: &str, path: &str, bytes: &[u8]) -> Option<(OrderRef, ServingFile)> {
     parse_owner(path, "servings/").map(|order| (order, parse_serving_file(root, path, bytes)))
 }
 
-/// Reads one file below `applications/`, as it stood at any commit.
+/// Reads one file below `applications/` of any commit.
 #[must_use]
 pub fn parse_application_at(root: &str, path: &str, bytes: &[u8]) -> ApplicationFile {
     parse_application_file(root, path, bytes)
@@ -65,8 +65,8 @@ impl GitOpsReading<'_> {
         self.add_problem(failure, Holds::Everything);
     }
 
-    /// Everything below `folder` that a path of ours could be, with its bytes; and the paths that are no files,
-    /// each with what is wrong with it: they hold nothing but what is to stand there.
+    /// Every file below `folder` with a path that Expedite could write, with its bytes; and the paths that are not files,
+    /// each with its failure. Such a path only blocks the Order whose file belongs there.
     fn read_manifests(&mut self, folder: &str) -> (Texts, RefusedPaths) {
         let (entries, lost) = self.files.list_entries(folder);
         lost.iter().for_each(|l| self.add_unreadable(l));
@@ -107,9 +107,9 @@ impl GitOpsReading<'_> {
                     self.read.servings.insert(order, file);
                 }
                 None => {
-                    // Harmless where it is no Serving, and never read as one: the path is its identity.
+                    // Ignored if it is not a Serving, and never read as one, because the path is a Serving's identity.
                     if let Ok(serving) = &file.serving {
-                        let cause = "a Serving stands in servings/<namespace>/<order>.yaml and nowhere else";
+                        let cause = "a Serving must be at servings/<namespace>/<order>.yaml";
                         let failure = Failure::new_input("stray-serving", cause)
                             .with_object(format!("Serving {}", serving.metadata.name))
                             .with_place(At::from_file(format_file_name(&root, &path)));
@@ -133,7 +133,7 @@ impl GitOpsReading<'_> {
     }
 
     fn read_template(&mut self, path: &str) -> Option<String> {
-        // An override that is not read is not the same as none.
+        // An override that cannot be read must not count as absent.
         let (entries, _) = self.files.list_entries(path);
         if entries.iter().any(|entry| entry.path == path && entry.kind != EntryKind::File) {
             self.add_problem(make_no_file(&self.files.name(), path), Holds::Everything);
@@ -173,10 +173,10 @@ impl GitOpsReading<'_> {
 }
 
 fn make_no_file(root: &str, path: &str) -> Failure {
-    let cause = "is a link or a submodule; only files are read here, and nothing is written through it";
+    let cause = "is a link or a submodule, and only regular files are read and written here";
     Failure::new(FailureKind::Unread, "no-file", cause)
         .with_place(At::from_file(format_file_name(root, path)))
-        .with_hint("replace it by a file, or remove it")
+        .with_hint("replace it with a file, or remove it")
 }
 
 /// `<folder><namespace>/<order>.yaml`.
@@ -200,13 +200,13 @@ fn parse_serving(bytes: &[u8], order: Option<&OrderRef>) -> Result<Serving, Erro
     let node = parse::parse_one(damage::check_text(bytes)?)?;
     let text = |key: &str| node.get(key).and_then(Node::as_text).unwrap_or_default();
     if (text("apiVersion"), text("kind")) != (API_VERSION, "Serving") {
-        let cause = format!("is no Serving of {API_VERSION}");
+        let cause = format!("is not a Serving of {API_VERSION}");
         return Err(Error::new("wrong-kind", node.at, cause));
     }
     let mut unknown = Vec::new();
     let mut serving: Serving = de::from_node(&node, &mut unknown)?;
     if let Some(key) = unknown.iter().find(|u| u.path == "spec" || u.path.starts_with("spec.")) {
-        let mut error = Error::new("unknown-field", key.at, "is no field that is known here");
+        let mut error = Error::new("unknown-field", key.at, "is not a known field");
         error.path = format!("{}.{}", key.path, key.key);
         error.hint = find_nearest(&key.key, key.known).map(|meant| format!("did you mean {meant}?"));
         return Err(error);
@@ -248,7 +248,7 @@ fn parse_application_file(root: &str, path: &str, bytes: &[u8]) -> ApplicationFi
 fn parse_application(node: &Node) -> Result<Application, Error> {
     let text = |key: &str| node.get(key).and_then(Node::as_text).unwrap_or_default();
     if !text("apiVersion").starts_with("argoproj.io/") || text("kind") != "Application" {
-        return Err(Error::new("wrong-kind", node.at, "is no Application of argoproj.io"));
+        return Err(Error::new("wrong-kind", node.at, "is not an Application of argoproj.io"));
     }
     observed::parse_application(node).map(|(_, application)| application)
 }
@@ -259,8 +259,8 @@ fn find_owner_by_labels(node: &Node) -> Option<OrderRef> {
     parse_reference(text(LABEL_SERVING_NAMESPACE)?, text(LABEL_SERVING)?)
 }
 
-/// The owner of a file that does not parse, by lines that look like our labels: a file of ours that was
-/// damaged is still ours.
+/// The owner of a file that does not parse, by lines that look like our labels: a damaged file still belongs to its
+/// Order.
 fn find_owner_by_lines(text: &str) -> Option<OrderRef> {
     let value = |label: &str| {
         text.lines().find_map(|line| {

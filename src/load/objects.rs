@@ -1,4 +1,4 @@
-//! Trees into objects: which they are, whether they are right, where they came from, and what a wrong one holds.
+//! Turns trees into objects: their kind, validity and origin, and which Orders a broken one holds back.
 
 use crate::error::Failure;
 use crate::files::Files;
@@ -23,7 +23,7 @@ use serde::de::DeserializeOwned;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What may come from a source.
+/// Which objects may come from a source.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Filter<'s> {
     /// `None`: every kind.
@@ -32,7 +32,7 @@ pub struct Filter<'s> {
     pub namespaces: Option<&'s BTreeSet<Namespace>>,
 }
 
-/// Where a document stands.
+/// Position of a document.
 pub struct DocumentPlace<'f> {
     /// As in [`Origin::source`].
     pub source: Arc<str>,
@@ -42,43 +42,43 @@ pub struct DocumentPlace<'f> {
     pub path: &'f str,
     /// As in [`Origin::document`].
     pub document: u32,
-    /// The source's files, for key files beside an object; `None` where there are none (a cluster).
+    /// The source's files, for key files next to an object; `None` if it has none (a cluster).
     pub files: Option<&'f dyn Files>,
 }
 
-/// What a problem bears on, as far as it is known before everything is read.
+/// Which Orders a problem affects, as far as known before everything is read.
 enum Bears {
     Holds(Holds),
-    /// On the Order of a Preparation that may come later.
+    /// The Order of a Preparation that may be read later.
     OrderOf(Namespace, PreparationName),
 }
 
-/// Which object: two with one identity are an error.
+/// Identity of an object: two with the same identity are an error.
 type ObjectIdentity = (Kind, Option<Namespace>, String);
 
-/// A World in the making.
+/// A World under construction.
 #[derive(Default)]
 pub struct WorldReading {
     pub(in crate::load) world: World,
-    /// Objects of our kinds met so far, broken ones counted.
+    /// Number of objects of our kinds so far, including broken ones.
     pub(in crate::load) objects: usize,
     pub(in crate::load) sources: Vec<SourceState>,
     problems: Vec<(Failure, Bears)>,
     seen: BTreeMap<ObjectIdentity, Origin>,
     twice: BTreeSet<ObjectIdentity>,
-    /// Orders that Preparations say they belong to, broken ones included.
+    /// Orders that Preparations name, including broken Preparations.
     belongs: BTreeMap<(Namespace, PreparationName), BTreeSet<OrderRef>>,
 }
 
 impl WorldReading {
-    /// Takes lines and columns out of the problems from number `first` on: they came from no file.
+    /// Removes lines and columns from the problems from number `first` on, because they did not come from a file.
     pub fn strip_lines(&mut self, first: usize) {
         for (failure, _) in self.problems.iter_mut().skip(first) {
             *failure = strip_line(failure.clone());
         }
     }
 
-    /// How many problems there are so far.
+    /// Number of problems so far.
     #[must_use]
     pub fn count_problems(&self) -> usize {
         self.problems.len()
@@ -89,7 +89,7 @@ impl WorldReading {
         self.problems.push((failure, Bears::Holds(holds)));
     }
 
-    /// Takes one document that could be read to its end; `false`: not all of it could be.
+    /// Adds the objects of a completely parsed document; `false`: a part of it could not be read.
     pub fn take_document(
         &mut self,
         document: &Document,
@@ -102,8 +102,8 @@ impl WorldReading {
         }
     }
 
-    /// Takes an object or a list of them. `errors` are those of its keys; `fallback` is what a typed list
-    /// says its items are.
+    /// Adds an object or a list of objects. `errors` are those of its keys; `fallback` is the apiVersion and kind that a
+    /// typed list gives its items.
     fn take_node(
         &mut self,
         node: &Node,
@@ -133,18 +133,18 @@ impl WorldReading {
         let bare_list = matches!(node.value, Value::Sequence(_))
             && node.items().iter().any(|i| parse_group(i.get("apiVersion").and_then(Node::as_text)) == GROUP);
         if bare_list {
-            let failure = Failure::new_input("bare-list", "objects stand in a bare list")
+            let failure = Failure::new_input("bare-list", "the objects are in a bare list")
                 .with_place(origin.make_place())
-                .with_hint("put them into items of a kind: List, or separate them by ---");
+                .with_hint("put them into items of a kind: List, or separate them with ---");
             self.add_problem(failure, Holds::Everything);
             return false;
         }
         match resolve_kind(api_version, kind) {
             Which::Ours(kind) => return self.take_object(kind, node, errors, place, filter, origin),
-            // What is not ours is nobody's business here; a Secret least of all.
+            // Foreign objects, above all Secrets, are not read.
             Which::Foreign => return true,
             Which::Unread(kind) => {
-                let cause = format!("the kind {kind} of {GROUP} is not known and not read");
+                let cause = format!("the kind {kind} of {GROUP} is not known and is ignored");
                 self.add_problem(
                     Failure::new_input("unknown-kind", cause).with_place(origin.make_place()),
                     Holds::Nothing,
@@ -189,11 +189,11 @@ impl WorldReading {
             let failure =
                 Failure::new_input("cut-list", "is one page of a longer list (metadata.continue is set)")
                     .with_place(at)
-                    .with_hint("write the whole list (kubectl get does, without --chunk-size)");
+                    .with_hint("write the complete list (kubectl get does this without --chunk-size)");
             self.add_problem(failure, Holds::Everything);
             whole = false;
         }
-        // An error at a key belongs to the last item that begins before it.
+        // An error at a key belongs to the last item that starts before it.
         for (index, object) in items.iter().enumerate() {
             let end = items.get(index + 1).map(|next| next.at);
             let own: Vec<Error> = errors
@@ -211,7 +211,7 @@ impl WorldReading {
         whole
     }
 
-    /// Takes one object of our kinds; `false`: it is an Order, and which one cannot be read.
+    /// Adds one object of our kinds; `false`: it is an Order whose name cannot be read.
     fn take_object(
         &mut self,
         kind: Kind,
@@ -233,7 +233,7 @@ impl WorldReading {
         if let Some(refusal) = check_filter(kind, namespace, filter) {
             let failure =
                 Failure::new_input("refused", refusal).with_object(what).with_place(origin.make_place());
-            // What may not come from here holds nobody either: else a source could stop what it may not decide.
+            // A refused object holds no Order back; otherwise a source could stop Orders that it may not decide about.
             self.add_problem(failure, Holds::Orders(BTreeSet::new()));
             return true;
         }
@@ -248,7 +248,7 @@ impl WorldReading {
         }
         if kind != Kind::Serving && !name.is_empty() {
             if let Some(first) = self.seen.get(&identity) {
-                let cause = format!("is also at {}; one object has one place", first.make_place());
+                let cause = format!("is also at {}; an object may exist only once", first.make_place());
                 let failure = Failure::new_input("seen-twice", cause)
                     .with_object(what.clone())
                     .with_place(origin.make_place());
@@ -334,7 +334,7 @@ impl WorldReading {
         kind != Kind::Order || has_known_order(&bears)
     }
 
-    /// Takes out what was seen twice, and settles what each problem holds.
+    /// Removes objects that were seen twice, and decides which Orders each problem holds back.
     #[must_use]
     pub fn build_world(self) -> World {
         let Self { mut world, sources, problems, twice, belongs, .. } = self;
@@ -359,13 +359,13 @@ impl WorldReading {
     }
 }
 
-/// What an apiVersion and a kind come to.
+/// Meaning of an apiVersion and a kind.
 enum Which {
     Ours(Kind),
     Foreign,
-    /// Of our group, and nothing decisions use.
+    /// A kind of our group that no decision uses.
     Unread(String),
-    /// Meant as ours and wrong: the kind where that is clear, the cause, a hint.
+    /// Probably one of our kinds, but wrong: the kind if it is clear, the cause, a hint.
     Wrong(Option<Kind>, String, Option<String>),
 }
 
@@ -404,7 +404,7 @@ fn resolve_kind(api_version: Option<&str>, kind: Option<&str>) -> Which {
         None if RENDERERS.contains(&word) => Which::Foreign,
         None => match find_misspelt(word, &names) {
             Some(meant) => {
-                let cause = format!("kind is {word:?}, which is none of ours");
+                let cause = format!("kind is {word:?}, which is not a known kind");
                 Which::Wrong(None, cause, Some(format!("did you mean {meant}?")))
             }
             None => Which::Unread(word.to_owned()),
@@ -420,23 +420,23 @@ fn parse_group(api_version: Option<&str>) -> &str {
 fn check_filter(kind: Kind, namespace: &str, filter: Filter<'_>) -> Option<String> {
     if let Some(kinds) = filter.kinds.filter(|kinds| !kinds.contains(&kind)) {
         let list: Vec<&str> = kinds.iter().map(|k| k.as_str()).collect();
-        return Some(format!("is refused: this source is for {} only", list.join(", ")));
+        return Some(format!("is refused: this source may only contain {}", list.join(", ")));
     }
     let namespaces = filter.namespaces.filter(|_| kind.is_namespaced())?;
     if namespaces.iter().any(|n| n.as_str() == namespace) {
         return None;
     }
     let list: Vec<&str> = namespaces.iter().map(Namespace::as_str).collect();
-    Some(format!("is refused: this source is for the namespaces {} only", list.join(", ")))
+    Some(format!("is refused: this source may only contain objects of the namespaces {}", list.join(", ")))
 }
 
-/// Whether it is known which Order a wrong object bears on.
+/// Whether it is known which Order a broken object affects.
 fn has_known_order(bears: &Bears) -> bool {
     !matches!(bears, Bears::Holds(Holds::Orders(orders)) if orders.is_empty())
 }
 
-/// What a wrong object of `kind` bears on, by what of it can be read. An Order, or a Preparation of one, that names no
-/// Order that could exist is nobody's: it stops no other, though nothing may look deleted for want of it.
+/// The Orders that a broken object of `kind` affects, from its readable part. An Order or Preparation that names an
+/// impossible Order stops no other Order, but nothing may look deleted because it is missing.
 fn judge_bearing(kind: Kind, node: &Node) -> Bears {
     let text = |keys: &[&str]| node.find_value(keys).and_then(Node::as_text);
     let namespace = text(&["metadata", "namespace"]).and_then(|t| Namespace::parse(t).ok());
@@ -467,27 +467,27 @@ fn clone_bearing(bears: &Bears) -> Bears {
     }
 }
 
-/// Reads a typed object and judges what is common to all kinds.
+/// Reads a typed object and checks what is common to all kinds.
 fn decode_object<T: DeserializeOwned>(node: &Node, kind: Kind, report: &mut Report<'_>) -> Option<T> {
     let mut unknown = Vec::new();
     let read = de::from_node::<T>(node, &mut unknown);
     for key in &unknown {
         let path = if key.path.is_empty() { key.key.clone() } else { format!("{}.{}", key.path, key.key) };
-        let mut error = Error::new("unknown-field", key.at, "is no field that is known here");
+        let mut error = Error::new("unknown-field", key.at, "is not a known field");
         error.path = path;
         match strict::judge_key(kind, key) {
             strict::Unmet::Free => {}
             strict::Unmet::Warning => {
-                report.warnings.push(error.with_hint("it is not looked at"));
+                report.warnings.push(error.with_hint("it is ignored"));
             }
             strict::Unmet::Error(meant) => {
                 error.hint = match meant {
-                    // A key of the spec that slipped to the top.
+                    // A key of the spec that was written at the top level.
                     Some(meant) if key.path.is_empty() && !strict::TOP.contains(&meant) => {
                         Some(format!("did you mean spec.{meant}?"))
                     }
                     Some(meant) => Some(format!("did you mean {meant}?")),
-                    None => Some(format!("known here: {}", key.known.join(", "))),
+                    None => Some(format!("known fields: {}", key.known.join(", "))),
                 };
                 report.add_error(error);
             }
@@ -503,7 +503,7 @@ fn make_order_ref(identity: &ObjectIdentity) -> Option<OrderRef> {
     Some(OrderRef { namespace: namespace.clone()?, name: OrderName::parse(name).ok()? })
 }
 
-/// Keeps an object that has no error.
+/// Adds an object without errors to the World.
 fn keep_object<K: Ord, T>(
     report: &Report<'_>,
     map: &mut BTreeMap<K, Loaded<T>>,

@@ -1,7 +1,7 @@
-//! What Argo CD says of its Applications, from a dump (`kubectl get applications.argoproj.io -n argocd -o yaml`).
+//! Argo CD's Applications, from a dump (`kubectl get applications.argoproj.io -n argocd -o yaml`).
 //!
-//! A dump that cannot be read in full observes nothing: an Application that is not seen must not look as if it
-//! did not exist, for then its owner's opt-in would be passed over.
+//! A dump that cannot be read completely counts as no observation: an unseen Application must not look as if it did
+//! not exist, because then it could be overwritten without its owner's permission.
 
 use crate::error::{At, Failure, FailureKind};
 use crate::load::objects::WorldReading;
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub struct Observed {
     /// As in [`Origin::source`]: `observed` for a dump.
     pub source: Arc<str>,
-    /// The file as a user would name it.
+    /// The file in the user's terms.
     pub file: Arc<str>,
     /// Its bytes, or why they could not be read.
     pub bytes: Result<Vec<u8>, String>,
@@ -26,8 +26,8 @@ pub struct Observed {
 
 type Applications = BTreeMap<(String, String), Loaded<Application>>;
 
-/// Adds the Applications of every dump to what was read. One that cannot be read in full leaves nothing
-/// observed: half of what is there would look like all of it.
+/// Adds the Applications of every dump. If one dump cannot be read completely, nothing counts as observed, because
+/// a part would look like the whole.
 pub fn add_observations<'o>(reading: &mut WorldReading, all: impl IntoIterator<Item = &'o Observed>) {
     let mut found: Option<Applications> = None;
     let mut whole = true;
@@ -45,14 +45,16 @@ pub fn add_observations<'o>(reading: &mut WorldReading, all: impl IntoIterator<I
     reading.world.applications = found.filter(|_| whole);
 }
 
-/// Two Argo CDs with an Application of one name: which one is meant cannot be told.
+/// Reports two Argo CDs with an Application of the same name: it is unclear which one is meant.
 fn join_applications(found: &mut Applications, more: Applications) -> Vec<Failure> {
     let mut failures = Vec::new();
     for (key, application) in more {
         match found.get(&key) {
             Some(first) => {
-                let cause =
-                    format!("is also at {}; one Application has one place", first.origin.make_place());
+                let cause = format!(
+                    "is also at {}; an Application may be in one dump only",
+                    first.origin.make_place()
+                );
                 let failure = Failure::new_input("seen-twice", cause)
                     .with_object(format!("Application {}/{}", key.0, key.1));
                 failures.push(failure.with_place(application.origin.make_place()));
@@ -108,7 +110,7 @@ fn parse_applications(observed: &Observed) -> Result<Applications, Vec<Failure>>
                         .insert(key.clone(), Loaded { object: Arc::new(object), origin: origin.clone() })
                         .is_some()
                     {
-                        let cause = format!("Application {}/{} is there twice", key.0, key.1);
+                        let cause = format!("Application {}/{} occurs twice", key.0, key.1);
                         failures
                             .push(Failure::new_input("seen-twice", cause).with_place(origin.make_place()));
                     }
@@ -124,10 +126,10 @@ fn parse_applications(observed: &Observed) -> Result<Applications, Vec<Failure>>
     if failures.is_empty() { Ok(found) } else { Err(failures) }
 }
 
-/// Reads one Application; what it has besides what we use is Argo CD's business.
+/// Reads one Application; fields that are not used are not checked.
 ///
 /// # Errors
-/// A field that we use is not what it should be, or it has no name.
+/// A used field has a wrong type, or the name is missing.
 pub fn parse_application(node: &Node) -> Result<((String, String), Application), Error> {
     let object: Application = de::from_node(node, &mut Vec::new())?;
     if object.metadata.name.is_empty() {

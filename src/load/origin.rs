@@ -1,13 +1,13 @@
-//! From a field's path back to its line: later rooms name a file, an object's first line and a field; where in
-//! the file that field is, is looked up only when it is printed.
+//! Finds the line of a field: later rooms name a file, an object's first line and a field; the line of the field is
+//! looked up only when a message is printed.
 
 use crate::error::Failure;
 use kube_yaml::node::{Node, locate_field};
 use kube_yaml::{Position, parse};
 use std::collections::BTreeMap;
 
-/// Fills in line and column of each failure that names a file, the first line of an object (or none, where the
-/// file holds one object) and a field, by reading the file again. One that cannot be looked up stays as it is.
+/// Fills in line and column of each failure that names a file, the first line of an object (or none, if the file holds
+/// one object) and a field, by reading the file again. A failure whose field is not found stays unchanged.
 pub fn refine_places(failures: &mut [Failure], read: &dyn Fn(&str) -> Option<Vec<u8>>) {
     let mut trees: BTreeMap<String, Vec<Node>> = BTreeMap::new();
     for failure in failures {

@@ -1,6 +1,6 @@
-//! Parsing is what loading a large fleet costs: it is spread over all cores.
+//! Parses on all cores, because parsing takes most of the time of loading a large fleet.
 
-/// Parses every file, on all cores, and gives the results back in order.
+/// Parses every file, on all cores, and returns the results in order.
 pub fn parse_on_all_cores<T: Send>(
     files: Vec<(String, Vec<u8>)>,
     parse: impl Fn(&str, &[u8]) -> T + Sync,
@@ -15,7 +15,7 @@ pub fn parse_on_all_cores<T: Send>(
     }
     std::thread::scope(|scope| {
         let workers: Vec<_> = files.chunks(share).map(|chunk| (chunk, scope.spawn(|| each(chunk)))).collect();
-        // A worker that died is done again here, where its panic is seen.
+        // Work of a worker that panicked is repeated here, so that the panic is reported.
         workers
             .into_iter()
             .flat_map(|(chunk, worker)| worker.join().unwrap_or_else(|_| each(chunk)))

@@ -1,22 +1,22 @@
 //! What an unknown key means (`docs/design/promotion.md#a-misspelt-gate-is-not-a-missing-gate`).
 //!
-//! In the kinds that are ours, below `spec.promotion` of an Order and in a Preparation's `approvalPolicy`: an
-//! error with the nearest name. Elsewhere in the spec of an Order or a Preparation, where the controllers' API
-//! moves: an error within two edits of a key that matters to a decision, otherwise a warning. Labels,
-//! annotations and status are free.
+//! In our own kinds, below `spec.promotion` of an Order and in a Preparation's `approvalPolicy` it is an error, with
+//! the nearest name as a hint. Elsewhere in the spec of an Order or a Preparation, where the controllers' API may
+//! change, it is an error if it is within two edits of a key that decisions use, otherwise a warning. Labels,
+//! annotations and status may have any key.
 
 use crate::model::kind::Kind;
 use kube_yaml::de::Unknown;
 use kube_yaml::spelling::{find_misspelt, find_nearest};
 
-/// What an unknown key comes to.
+/// Consequence of an unknown key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unmet {
-    /// Nothing: the place is free.
+    /// None: any key is allowed here.
     Free,
-    /// It is said.
+    /// A warning.
     Warning,
-    /// The object is wrong; with the key that was probably meant.
+    /// The object is broken; with the key that was probably meant.
     Error(Option<&'static str>),
 }
 
@@ -37,7 +37,7 @@ const METADATA: &[&str] = &[
 
 /// Keys of an Order's or a Preparation's spec on which decisions depend.
 const ORDER: &[&str] = &["environment", "promotion", "autoDeploy"];
-/// Gates, which a slip of the indentation puts beside `promotion`.
+/// Gates, which wrong indentation puts next to `promotion`.
 const GATES: &[(&str, &str)] = &[
     ("approvals", "promotion.approvals"),
     ("upstream", "promotion.upstream"),
@@ -63,7 +63,7 @@ pub fn judge_key(kind: Kind, unknown: &Unknown) -> Unmet {
     };
     match unknown.path.as_str() {
         "" if TOP.contains(&key) => Unmet::Free,
-        // Where people put what they anchor for aliases.
+        // People use these keys for YAML anchors.
         "" if key.starts_with("x-") => Unmet::Free,
         "" if own => Unmet::Error(find_nearest(key, TOP)),
         "" => moving(&[TOP, ORDER, PREPARATION].concat()),

@@ -1,7 +1,6 @@
-//! What is news to a Serving in a cluster: decided from what git says and what the Serving has heard.
+//! Finds the news for a Serving in a cluster, by comparing git with the Serving's current status.
 //!
-//! An Event's name follows from what it tells, so that whoever tells it again (another run, another try)
-//! makes no second one.
+//! An Event's name depends only on its news, so that another run or another try does not create it twice.
 
 use crate::load::cluster::told::Told;
 use crate::model::id::OrderRef;
@@ -13,14 +12,14 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
-/// Longest note that an API server takes, in bytes.
+/// Longest note that an API server accepts, in bytes.
 const NOTE: usize = 1_024;
 
-/// Longest part of an Order's name in an Event's, which has a hash behind it.
+/// Longest part of an Order's name in the name of an Event, before the hash.
 const NAME: usize = 200;
 
-/// A promotion that is older than two days is no news: a cluster that hears of its Orders for the first time
-/// is not told their past.
+/// A promotion that is older than two days is not news, so that a new cluster does not get Events for the whole past
+/// of its Orders.
 const OLD: u64 = 2 * 86_400;
 
 /// Why there is an Event.
@@ -28,7 +27,7 @@ const OLD: u64 = 2 * 86_400;
 pub enum Reason {
     /// A Preparation was promoted.
     Promoted,
-    /// A newer scan of what is deployed counts more than the one before.
+    /// A newer scan of the deployed artifact counts more vulnerabilities than the previous one.
     VulnerabilitiesIncreased,
 }
 
@@ -41,7 +40,7 @@ impl Reason {
         }
     }
 
-    /// What was done that led to it.
+    /// The action that led to it.
     fn action(self) -> &'static str {
         match self {
             Self::Promoted => "Promote",
@@ -59,20 +58,20 @@ impl fmt::Display for Reason {
     }
 }
 
-/// One Event that is to be made.
+/// One Event to create.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct News {
     /// Why.
     pub reason: Reason,
-    /// The Event's name: the Order's, and a hash of what is told.
+    /// The Event's name: the Order's name and a hash of the news.
     pub name: String,
-    /// For a person: one line, neutralised, at most 1,024 bytes.
+    /// Text for users: one line, neutralised, at most 1,024 bytes.
     pub note: String,
     /// When it happened.
     pub time: Time,
 }
 
-/// What the Serving of `order` has not heard. `before` is what git said before this run.
+/// The news that the Serving of `order` does not have yet. `before` is its status in git before this run.
 #[must_use]
 pub fn collect_news(
     order: &OrderRef,
@@ -84,7 +83,7 @@ pub fn collect_news(
     let heard = |entry: &HistoryEntry| told.promoted.is_some_and(|newest| entry.promoted_time <= newest);
     let mut promotions: Vec<&HistoryEntry> =
         status.history.iter().filter(|e| !heard(e) && now.seconds_since(e.promoted_time) <= OLD).collect();
-    // A recovery is an entry of the same promotion.
+    // A recovery is another entry of the same promotion.
     promotions.dedup_by_key(|entry| entry.promoted_time);
     let mut news: Vec<News> = promotions.iter().rev().map(|entry| make_promoted(order, entry)).collect();
     news.extend(make_increased(order, told, before, status));
@@ -112,7 +111,7 @@ fn make_promoted(order: &OrderRef, entry: &HistoryEntry) -> News {
     )
 }
 
-/// A rise since the scan that was told last; where that was of another artifact, since the one that git had.
+/// An increase since the scan in the cluster's Serving; if that scan is of another artifact, since the scan in git.
 fn make_increased(
     order: &OrderRef,
     told: &Told,
@@ -141,7 +140,7 @@ impl News {
         let mut hash = Sha256::new();
         for part in [&reason.to_string(), &order.to_string() as &str].iter().chain(what) {
             hash.update(part.as_bytes());
-            // No part can hold it, so that different parts are never one text.
+            // No part can contain it, so that different parts never give the same text.
             hash.update([0]);
         }
         let mut head = order.name.to_string();
@@ -173,13 +172,13 @@ impl News {
     }
 }
 
-/// As an API server wants the time of an Event: with exactly six digits behind the second.
+/// The time format of an Event: with exactly six digits after the second.
 fn format_micro(time: Time) -> String {
     let text = time.cut_to_second().to_string();
     format!("{}.000000Z", text.trim_end_matches('Z'))
 }
 
-/// At most [`NOTE`] bytes; what is cut is replaced by `…`.
+/// Cuts a text to [`NOTE`] bytes; the rest is replaced by `…`.
 fn cut_note(text: &str) -> String {
     if text.len() <= NOTE {
         return text.to_owned();

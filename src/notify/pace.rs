@@ -1,22 +1,22 @@
-//! How fast one cluster is written to.
+//! Limits the rate of writes to one cluster.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// One request in so long, in the long run: 50 in a second.
+/// Average time between requests: 50 in a second.
 const EACH: Duration = Duration::from_millis(20);
 
-/// How many may go at once after a pause.
+/// Requests that may be sent at once after a pause.
 const BURST: u32 = 50;
 
-/// Turns for requests, given out in the order in which they are asked for.
+/// Turns for requests, in the order in which they are requested.
 pub struct RequestPace {
-    /// When the next turn would be if there were no bursts.
+    /// Time of the next turn without bursts.
     next: Mutex<Instant>,
 }
 
 impl RequestPace {
-    /// Nothing was sent yet.
+    /// A pace before the first request.
     pub fn new() -> Self {
         Self { next: Mutex::new(Instant::now()) }
     }
@@ -31,9 +31,9 @@ impl RequestPace {
     }
 }
 
-/// Takes the next turn; how long it is until then.
+/// Takes the next turn; returns the time until it.
 fn take_turn(next: &mut Instant, now: Instant) -> Duration {
-    // One turn is the request's own.
+    // One turn belongs to the request itself.
     let saved = EACH * (BURST - 1);
     let at = (*next).max(now);
     *next = at + EACH;
@@ -55,11 +55,11 @@ mod tests {
         for (n, wait) in (1..).zip(rest) {
             assert_eq!(*wait, EACH * n);
         }
-        // After a long pause no more than one burst was saved up.
+        // A long pause allows only one burst.
         let later = start + Duration::from_secs(3600);
         let waits: Vec<Duration> = (0..=BURST).map(|_| take_turn(&mut next, later)).collect();
         assert_eq!(waits.iter().filter(|wait| wait.is_zero()).count(), usize::try_from(BURST).unwrap());
-        // Who asks no faster than the pace never waits.
+        // Requests that are not faster than the pace never wait.
         for n in 0..1000 {
             assert!(take_turn(&mut next, later + Duration::from_secs(10) + EACH * n).is_zero());
         }

@@ -1,30 +1,31 @@
-//! What is not tried any more in this run: the rest of a cluster that fails, of a namespace that refuses. Pure.
+//! Decides which Servings are no longer tried in this run: the rest of a failing cluster or of a refusing namespace.
+//! Pure.
 //!
-//! A refusal is of one Serving, or of its namespace; it says nothing of the others, which are to be told.
+//! A refusal concerns one Serving or its namespace; other Servings must still be written.
 
 use super::send::{Done, FailureScope, Untold};
 use crate::model::id::{Namespace, OrderRef};
 use std::collections::BTreeMap;
 
-/// So many failures in a row, and the cluster is left alone until the next run.
+/// After this many failures in a row the cluster is not tried again until the next run.
 const CLUSTER: usize = 5;
 
-/// So many refusals in a row, and the rest of that namespace is.
+/// After this many refusals in a row the rest of the namespace is not tried again.
 const NAMESPACE: usize = 5;
 
-/// Failures in a row, and what was left alone for them.
+/// Failures in a row, and the Servings that were skipped because of them.
 #[derive(Default)]
 pub struct Patience<'t> {
     cluster: usize,
     namespaces: BTreeMap<&'t Namespace, usize>,
-    /// Servings that were not tried, as the cluster failed.
+    /// Servings that were not tried because the cluster failed.
     pub left: usize,
-    /// Servings that were not tried, as their namespace refused.
+    /// Servings that were not tried because their namespace refused.
     pub skipped: BTreeMap<&'t Namespace, usize>,
 }
 
 impl<'t> Patience<'t> {
-    /// Whether this one is tried; who is not is counted.
+    /// Whether this one may be tried; a skipped one is counted.
     pub fn allows_try(&mut self, order: &'t OrderRef) -> bool {
         if self.cluster >= CLUSTER {
             self.left += 1;
@@ -37,7 +38,7 @@ impl<'t> Patience<'t> {
         !ends
     }
 
-    /// Takes in what became of one that was tried. Only a write shows that others can be written.
+    /// Records the result of a try. Only a successful write shows that others can be written.
     pub fn note_outcome(&mut self, order: &'t OrderRef, done: &Result<Done, Untold>) {
         match done {
             Ok(Done::Written { .. }) => {

@@ -1,4 +1,4 @@
-//! The requests that tell one Serving.
+//! The requests that update one Serving.
 
 use super::Telling;
 use super::news::News;
@@ -14,7 +14,7 @@ use kube::core::{Request, Status};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// How often a Serving that others write to meanwhile is tried.
+/// How often a Serving is tried that others change at the same time.
 const TRIES: u32 = 5;
 
 /// Sends to one cluster.
@@ -23,32 +23,32 @@ pub struct Sender<'c> {
     pub pace: RequestPace,
 }
 
-/// What became of one Serving.
+/// The result for one Serving.
 pub struct Sent {
-    /// Reasons of the Events that are there now.
+    /// Reasons of the Events that exist now.
     pub events: Vec<String>,
-    /// Events that the server does not want; the status is written all the same.
+    /// Events that the server refused; the status is still written.
     pub refused: Vec<String>,
-    /// What became of its status, or why it is not written.
+    /// The result for its status, or why it is not written.
     pub done: Result<Done, Untold>,
 }
 
 /// Why a status is not written.
 pub struct Untold {
-    /// In the server's words.
+    /// The server's message.
     pub why: String,
-    /// What else will fail with it.
+    /// The scope that will fail with it.
     pub about: FailureScope,
 }
 
-/// What a failure speaks of.
+/// The scope of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureScope {
-    /// The whole cluster: it is not reached, does not know who asks, is full, or broken.
+    /// The whole cluster: it does not respond, does not accept the credentials, is overloaded, or is broken.
     Cluster,
-    /// A namespace: rights are given there, and a kind that is not found is found nowhere in it.
+    /// A namespace: rights are granted per namespace, and a kind that is not found does not exist anywhere in it.
     Namespace,
-    /// This Serving alone.
+    /// This Serving only.
     Serving,
 }
 
@@ -68,22 +68,22 @@ impl Untold {
     }
 }
 
-/// What became of a status.
+/// The result of writing a status.
 pub enum Done {
-    /// It is as git says, but for members that the server dropped.
+    /// It is the same as in git, except for members that the server dropped.
     Written {
         /// Their names.
         lost: Vec<String>,
     },
-    /// The Serving is not there any more.
+    /// The Serving no longer exists.
     Gone,
-    /// It was written by somebody else since it was listed: another run, which may know more.
+    /// Another run changed it after it was listed, and may know more.
     Overtaken,
 }
 
 impl Sender<'_> {
-    /// Makes the Events, then writes the status: what a Serving says is what it has heard, so that a run which
-    /// ends in between is made up for by the next.
+    /// Creates the Events, then writes the status. The status shows which news a Serving has, so that the next run
+    /// completes a run that ends in between.
     pub async fn tell_serving(&self, telling: &Telling) -> Sent {
         let mut sent = Sent { events: Vec::new(), refused: Vec::new(), done: Ok(Done::Gone) };
         for news in &telling.news {
@@ -111,7 +111,7 @@ impl Sender<'_> {
         self.pace.wait_turn().await;
         let request = Request::new(path).create(&parameters, event).map_err(kube::Error::BuildRequest)?;
         match send_request(self.client, request).await {
-            // Its name says what it tells: somebody told it already.
+            // Its name depends on its news, so another run has created the same Event.
             Err(kube::Error::Api(status)) if status.code == 409 && status.reason == "AlreadyExists" => Ok(()),
             answer => answer.map(|_| ()),
         }
@@ -122,15 +122,15 @@ impl Sender<'_> {
         for _ in 0..TRIES {
             match self.apply_status(telling, &told).await {
                 Ok(status) => return Ok(Done::Written { lost: collect_lost(&telling.status, &status) }),
-                // Not so where the whole kind, or its status, is what cannot be found.
+                // Except if the whole kind, or its status, cannot be found.
                 Err(kube::Error::Api(status)) if status.code == 404 && is_about(&status, &telling.order) => {
                     return Ok(Done::Gone);
                 }
                 Err(kube::Error::Api(status)) if status.code == 409 => {}
                 Err(error) => return Err(Untold::from_error(&error)),
             }
-            // Somebody wrote to it since it was listed. What they wrote may be newer than what this run knows;
-            // where it is not the status, it is nobody's business here.
+            // Another writer changed it after it was listed. A changed status may be newer than this run; changes of
+            // other fields do not matter here.
             told = match self.fetch_told(&telling.order).await.map_err(|error| Untold::from_error(&error))? {
                 None => return Ok(Done::Gone),
                 Some(now) if now.hash == telling.told.hash => now,
@@ -138,12 +138,12 @@ impl Sender<'_> {
                 Some(_) => return Ok(Done::Overtaken),
             };
         }
-        let why = format!("others wrote to it during each of {TRIES} tries");
+        let why = format!("other writers changed it during each of {TRIES} tries");
         Err(Untold { why, about: FailureScope::Serving })
     }
 
-    /// Applies the whole status, against the version that was listed. Fields of it that another manager took
-    /// are taken back: the status is this product's.
+    /// Applies the whole status to the version that was listed. Takes over fields of other managers, because the status
+    /// belongs to Expedite.
     async fn apply_status(&self, telling: &Telling, told: &Told) -> Result<Value, kube::Error> {
         let order = &telling.order;
         let body = json!({
@@ -166,7 +166,7 @@ impl Sender<'_> {
         serde_json::from_slice::<Answer>(&bytes).map(|answer| answer.status).map_err(kube::Error::SerdeError)
     }
 
-    /// The Serving as it is now, by a list: no other right is needed than the one it was found with.
+    /// The current Serving, through a list request, so that no other right is needed than for the first reading.
     async fn fetch_told(&self, order: &OrderRef) -> Result<Option<Told>, kube::Error> {
         let parameters = ListParams::default().fields(&format!("metadata.name={}", order.name));
         self.pace.wait_turn().await;
@@ -191,12 +191,12 @@ fn format_servings_path(order: &OrderRef) -> String {
     format!("/apis/{API_VERSION}/namespaces/{}/servings", order.namespace)
 }
 
-/// Whether it is this object that a failure is about.
+/// Whether a failure is about this object.
 fn is_about(status: &Status, order: &OrderRef) -> bool {
     status.details.as_ref().is_some_and(|details| details.name == order.name.as_str())
 }
 
-/// Whether another try would be refused as well.
+/// Whether another try would also be refused.
 fn is_refusal(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => (400..500).contains(&status.code) && status.code != 429,
@@ -204,7 +204,7 @@ fn is_refusal(error: &kube::Error) -> bool {
     }
 }
 
-/// The members that the server did not take as they are.
+/// The members that the server dropped or changed.
 fn collect_lost(sent: &Value, kept: &Value) -> Vec<String> {
     if told::hash_status(sent) == told::hash_status(kept) {
         return Vec::new();

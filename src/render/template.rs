@@ -446,8 +446,8 @@ more: {{ joined ~ x }}
                 "a: 1\n{% for i in [1, 2] %}\nb: {{ i }}\n{% endfor %}\n",
                 "t.yaml:3: its output does not read: the key \"b\" is written twice",
             ),
-            ("a: 1\n{# c\n#}\nb: [1\nc: 2\n", "t.yaml:5: its output does not parse: is no YAML"),
-            ("a: 1\n---\nb: 1\n", "t.yaml:2: its output does not read: a second document begins"),
+            ("a: 1\n{# c\n#}\nb: [1\nc: 2\n", "t.yaml:5: its output does not parse: is not valid YAML"),
+            ("a: 1\n---\nb: 1\n", "t.yaml:2: its output does not parse: a second document starts"),
             ("{{ order.name }}: 1\n{{ \"a\" }}: 2\n", "t.yaml: the key \"a\" comes out twice"),
             ("{% for i in range(100000) %}a{% endfor %}", "t.yaml:1: the template does more work"),
             (
@@ -457,7 +457,7 @@ more: {{ joined ~ x }}
             ("a: !x {{ order.name }}\n", "t.yaml:1: its output does not read: has a tag"),
             ("a: \u{e000}\n", "t.yaml:1: the template holds a private-use character"),
             ("a: {{ order.name | safe }}\n", "t.yaml:1: "),
-            ("# only a comment\n", "t.yaml:1: its output does not read: holds nothing"),
+            ("# only a comment\n", "t.yaml:1: its output does not read: is empty"),
             ("{% extends \"t.yaml\" %}", "t.yaml:1: "),
         ] {
             let found = failure(source, &context);

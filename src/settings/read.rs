@@ -1,4 +1,4 @@
-//! From the sections of the text to valid settings.
+//! Turns the sections of the text into valid settings.
 
 use super::section::Section;
 use super::{
@@ -11,18 +11,18 @@ use crate::model::time::Span;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// What Argo CD's repo-server unpacks unless told otherwise, the Helm chart's type aside: a chart is no
+/// Media types that Argo CD's repo-server unpacks by default, except the type of Helm charts, because a chart is not a
 /// rendered manifest.
 const LAYER_MEDIA_TYPES: [&str; 2] =
     ["application/vnd.oci.image.layer.v1.tar", "application/vnd.oci.image.layer.v1.tar+gzip"];
 
 const DAY: Span = Span::from_seconds(86_400);
 
-/// What paths are relative to.
+/// Folders that paths are relative to.
 pub struct Folders {
     /// The settings file's.
     pub own: PathBuf,
-    /// What `~/` stands for.
+    /// The home folder for `~/`.
     pub home: Option<PathBuf>,
 }
 
@@ -46,7 +46,7 @@ impl Folders {
     }
 }
 
-/// The one door.
+/// Turns parsed YAML into valid Settings; nothing else constructs them.
 pub fn read_settings(mut root: Section<'_>, folders: &Folders) -> Settings {
     let sources = read_sources(&mut root, folders);
     let observed = root.take_value("observed").map(|p| folders.resolve_path(p));
@@ -68,7 +68,7 @@ pub fn read_settings(mut root: Section<'_>, folders: &Folders) -> Settings {
         max_tries: section.take_value("maxTries").unwrap_or(8),
     };
     if limits.max_tries == 0 {
-        section.report_wrong("maxTries", "is 0: a run that may not try does nothing");
+        section.report_wrong("maxTries", "is 0, but a run needs at least one try");
     }
     section.end_section();
     let evidence = read_evidence(root.take_section("evidence"), folders);
@@ -123,7 +123,7 @@ fn read_sources(root: &mut Section<'_>, folders: &Folders) -> Vec<SourceSettings
         };
         if let Some(source) = source {
             if found.iter().any(|s| s.name() == source.name()) {
-                section.report_wrong("", "the same source stands above");
+                section.report_wrong("", "the same source is already in the list");
             }
             found.push(source);
         }
@@ -168,8 +168,10 @@ fn read_registries(root: &mut Section<'_>, folders: &Folders) -> BTreeMap<String
             read_only: section.take_value("readOnly").unwrap_or(false),
         };
         if host.is_empty() || host.contains(['/', '@', ' ']) {
-            section
-                .report_wrong("", "its key is no registry: write host[:port], as in ociRef, without oci://");
+            section.report_wrong(
+                "",
+                "its key is not a registry: write host[:port], as in ociRef, without oci://",
+            );
         }
         if let Some(mirror) = &registry.mirror {
             let right = url::Url::parse(mirror).is_ok_and(|url| {
@@ -183,11 +185,11 @@ fn read_registries(root: &mut Section<'_>, folders: &Folders) -> BTreeMap<String
             if !right {
                 section.report_wrong(
                     "mirror",
-                    "is no mirror: write http(s)://host[:port], without path or password",
+                    "is not a valid mirror: write http(s)://host[:port], without path or password",
                 );
             }
             if registry.layout.is_some() {
-                section.report_wrong("mirror", "a layout is asked instead already; one of the two is wanted");
+                section.report_wrong("mirror", "is not allowed together with layout; write only one of them");
             }
         }
         section.end_section();

@@ -1,5 +1,5 @@
-//! Reading a mapping key by key, so that one wrong value hides no other. What was asked for is what is known:
-//! any other key is an error with the nearest of those.
+//! Reads a mapping key by key, so that one wrong value does not hide others. The keys that were read are the known
+//! keys: any other key is an error with the nearest of them as a hint.
 
 use kube_yaml::node::{Node, Value, locate_field};
 use kube_yaml::spelling::find_nearest;
@@ -8,12 +8,12 @@ use serde::de::DeserializeOwned;
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Everything that was found wrong.
+/// All problems.
 #[derive(Debug, Clone, Default)]
 pub struct Problems(Rc<RefCell<Vec<Error>>>);
 
 impl Problems {
-    /// All of it, in the order of the text.
+    /// All problems, in the order of the text.
     pub fn sort_errors(&self) -> Vec<Error> {
         let mut all = self.0.borrow().clone();
         all.sort_by_key(|error| error.at);
@@ -21,7 +21,7 @@ impl Problems {
     }
 }
 
-/// A mapping of the settings, or the absence of one.
+/// A mapping of the settings, which may be absent.
 pub struct Section<'n> {
     node: Option<&'n Node>,
     path: String,
@@ -30,7 +30,7 @@ pub struct Section<'n> {
 }
 
 impl<'n> Section<'n> {
-    /// The mapping `node` at `path`; anything but a mapping is a problem and reads as an empty one.
+    /// The mapping `node` at `path`; anything else is a problem and counts as an empty mapping.
     pub fn new(node: Option<&'n Node>, path: impl Into<String>, problems: &Problems) -> Self {
         let mut section =
             Self { node: None, path: path.into(), asked: Vec::new(), problems: problems.clone() };
@@ -67,7 +67,7 @@ impl<'n> Section<'n> {
         self.node.and_then(|node| node.get(key)).filter(|node| !node.is_null())
     }
 
-    /// Whether the key is there, be it null.
+    /// Whether the key exists, even with a null value.
     pub fn has_key(&self, key: &str) -> bool {
         self.node.is_some_and(|node| node.get(key).is_some())
     }
@@ -84,7 +84,7 @@ impl<'n> Section<'n> {
         }
     }
 
-    /// The value of a key that must be there.
+    /// The value of a required key.
     pub fn require_value<T: DeserializeOwned>(&mut self, key: &str) -> Option<T> {
         if self.node.is_some_and(|node| node.get(key).is_none_or(Node::is_null)) {
             self.report_wrong(key, "is required and missing");
@@ -121,24 +121,24 @@ impl<'n> Section<'n> {
         pairs.iter().map(each).collect()
     }
 
-    /// Says that the value of `key` (of this section itself: `""`) is wrong.
+    /// Reports that the value of `key` (`""`: of this section itself) is wrong.
     pub fn report_wrong(&self, key: &str, cause: impl Into<String>) {
         let Some(node) = self.node else { return };
         self.add_error(locate_field(node, key).unwrap_or(node.at), &self.join_path(key), cause);
     }
 
-    /// Ends the section: every key that was not asked for is an error.
+    /// Ends the section: every key that was not read is an error.
     pub fn end_section(self) {
         let known: Vec<&str> = self.asked.iter().map(String::as_str).collect();
         for pair in self.node.map_or(&[][..], Node::pairs) {
             if known.contains(&pair.key.as_str()) {
                 continue;
             }
-            let mut error = Error::new("unknown-field", pair.at, "is no setting");
+            let mut error = Error::new("unknown-field", pair.at, "is not a known setting");
             error.path = self.join_path(&pair.key);
             error.hint = Some(match find_nearest(&pair.key, &known) {
                 Some(meant) => format!("did you mean {meant}?"),
-                None => format!("known here: {}", known.join(", ")),
+                None => format!("known fields: {}", known.join(", ")),
             });
             self.problems.0.borrow_mut().push(error);
         }

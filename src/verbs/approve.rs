@@ -328,12 +328,12 @@ mod tests {
     fn a_signer_that_hangs_fails_or_is_absent_is_an_error_that_says_so() {
         let soon = Duration::from_secs(20);
         let hangs = with("exec sleep 60", Duration::from_millis(200));
-        assert_eq!(hangs, "ssh-keygen: it gave no answer in 0.2 s");
+        assert_eq!(hangs, "ssh-keygen: it did not finish within 0.2 s");
         let fails = with("echo 'no key' >&2; exit 255", soon);
         assert!(fails.starts_with("ssh-keygen does not sign: "), "{fails}");
         assert!(with("exec head -c 100000 /dev/zero", soon).contains("more than"));
         let none = Environment::new([("PATH", "/nowhere")]);
         let absent = sign_vote(Path::new("key"), b"vote", &none, soon).unwrap_err();
-        assert_eq!(absent.cause, "ssh-keygen: the program is not there");
+        assert_eq!(absent.cause, "ssh-keygen: the program was not found");
     }
 }

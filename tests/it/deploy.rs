@@ -94,7 +94,7 @@ fn the_shipped_settings_read() {
     let said = place.expedite(&["plan", "--config", "expedite.yaml"]);
     // As far as the cluster, which is not here.
     said.exits(1);
-    assert!(said.stderr.contains("there is no kubeconfig, and this is no Pod"), "{}", said.stderr);
+    assert!(said.stderr.contains("there is no kubeconfig, and this is not a Pod"), "{}", said.stderr);
     assert_eq!(said.stderr.matches("error: ").count(), 1, "{}", said.stderr);
 }
 

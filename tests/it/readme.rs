@@ -456,7 +456,7 @@ fn the_settings_are_all_there_are_and_the_defaults_are_right() {
     for told in &wrong {
         let (_, place) = told.split_once(": ").unwrap();
         let place = place
-            .split(": is no setting")
+            .split(": is not a known setting")
             .next()
             .unwrap()
             .trim_end_matches("qqqqqqqqqqqq")
@@ -470,7 +470,7 @@ fn the_settings_are_all_there_are_and_the_defaults_are_right() {
             }
             section => keys(&tree[section]),
         };
-        let (_, known) = told.split_once("known here: ").unwrap_or_else(|| panic!("{told}"));
+        let (_, known) = told.split_once("known fields: ").unwrap_or_else(|| panic!("{told}"));
         for key in known.trim_end_matches(')').split(", ") {
             if !shown.contains(&key) {
                 missing.push(format!("{place}.{key}"));

@@ -550,7 +550,7 @@ fn b71_an_opted_in_application_is_taken_over_as_a_whole_or_not_at_all() {
             "    server: https://other.example\n",
             "spec.destination.server",
         ),
-        ("apiVersion", "x: &a b\napiVersion", "line 1 (it holds an anchor"),
+        ("apiVersion", "x: &a b\napiVersion", "line 1 (it contains an anchor"),
     ] {
         let text = EXISTING.replace(from, to);
         assert_ne!(text, EXISTING);

@@ -1,8 +1,8 @@
-//! Runs one other program: input in, output out, within bounds of time and size. `session` holds a
-//! conversation with one instead.
+//! Runs another program with input and output, within bounds of time and size. `session` exchanges data with a
+//! running program instead.
 //!
-//! Knows nothing of what the program is for, and says nothing to a person: who calls knows which key or
-//! which helper it was, and what to do about it.
+//! Knows nothing of the purpose of the program and prints nothing: the caller knows which key or helper it was, and
+//! what to do about a failure.
 
 pub mod session;
 
@@ -13,64 +13,64 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Most of what a program says on stderr that is kept, in bytes.
+/// How much of a program's stderr is kept, in bytes.
 const WORDS: usize = 16 << 10;
 
-/// How long what a program said is waited for once it ended: something that it left behind (a daemon, the
-/// master of a shared ssh connection) may hold the stream open for hours.
+/// How long to wait for the rest of stderr after a program has ended: a child that still runs (a daemon, the master
+/// of a shared ssh connection) may keep the stream open for hours.
 const ECHO: Duration = Duration::from_millis(500);
 
-/// How far a program may go.
+/// Bounds of a program.
 #[derive(Debug, Clone, Copy)]
 pub struct Bounds {
-    /// From its start to the end of its output.
+    /// Longest time from its start to the end of its output.
     pub time: Duration,
-    /// Most bytes of its output.
+    /// Largest output in bytes.
     pub output: usize,
 }
 
-/// A program that ended within its bounds; how well is the caller's to judge.
+/// A program that ended within its bounds; the caller decides what its exit status means.
 #[derive(Debug)]
 pub struct Ended {
     /// Its exit status.
     pub status: ExitStatus,
-    /// All that it wrote to stdout.
+    /// All of its stdout.
     pub output: Vec<u8>,
-    /// The beginning of what it wrote to stderr, as one line; empty where stderr was not piped.
+    /// The beginning of its stderr, as one line; empty if stderr was not piped.
     pub words: String,
 }
 
-/// A program that did not.
+/// Why a program could not be started or did not stay within its bounds.
 #[derive(Debug)]
 pub enum ProgramFault {
-    /// There is no such program.
+    /// The program does not exist.
     Absent,
     /// It cannot be started.
     Start(std::io::Error),
-    /// It did not end in this time, and was ended.
+    /// It did not end in this time and was stopped.
     Late(Duration),
     /// It wrote more than this many bytes.
     TooMuch(usize),
-    /// Its output cannot be read, or its end not be waited for.
+    /// Reading its output or waiting for its end failed.
     Lost(std::io::Error),
 }
 
 impl fmt::Display for ProgramFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Absent => f.write_str("the program is not there"),
+            Self::Absent => f.write_str("the program was not found"),
             Self::Start(error) => write!(f, "it cannot be started: {error}"),
-            Self::Late(time) => write!(f, "it gave no answer in {} s", time.as_secs_f64()),
+            Self::Late(time) => write!(f, "it did not finish within {} s", time.as_secs_f64()),
             Self::TooMuch(bytes) => write!(f, "it printed more than {bytes} bytes"),
-            Self::Lost(error) => write!(f, "it cannot be listened to: {error}"),
+            Self::Lost(error) => write!(f, "its output could not be read: {error}"),
         }
     }
 }
 
-/// Runs `command` with `input`. Its stderr goes where the caller sent it; piped, it is in [`Ended::words`].
+/// Runs `command` with `input`. The caller decides where its stderr goes; if piped, it is in [`Ended::words`].
 ///
 /// # Errors
-/// It cannot be started, or does not stay within `bounds`: then it is ended.
+/// It cannot be started, or it does not stay within `bounds` and is stopped.
 pub fn run_program(mut command: Command, input: &[u8], bounds: Bounds) -> Result<Ended, ProgramFault> {
     let until = Instant::now() + bounds.time;
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -79,12 +79,12 @@ pub fn run_program(mut command: Command, input: &[u8], bounds: Bounds) -> Result
         _ => ProgramFault::Start(error),
     })?;
     let (stdin, input) = (child.stdin.take(), input.to_vec());
-    // One that does not read its input may still answer: a broken pipe is no fault.
+    // A program that does not read its input may still give output: a broken pipe is not a failure.
     std::thread::spawn(move || stdin.map(|mut to| to.write_all(&input)));
     let output = child.stdout.take().map(|from| Drain::new(from, bounds.output, After::Close));
     let words = child.stderr.take().map(|from| Drain::new(from, WORDS, After::Discard));
     let late = |child: &mut Child| {
-        // By its own handle; what it was not able to say is of no use any more.
+        // Killed through its own handle; the rest of its output is no longer needed.
         let _ = child.kill();
         let _ = child.wait();
         ProgramFault::Late(bounds.time)
@@ -106,7 +106,7 @@ pub fn run_program(mut command: Command, input: &[u8], bounds: Bounds) -> Result
     Ok(Ended { status, output, words: words.map(|drain| drain.read_line()).unwrap_or_default() })
 }
 
-/// `None`: it still runs at `until`.
+/// `None`: it is still running at `until`.
 fn wait_until(child: &mut Child, until: Instant) -> std::io::Result<Option<ExitStatus>> {
     loop {
         if let Some(status) = child.try_wait()? {
@@ -119,12 +119,12 @@ fn wait_until(child: &mut Child, until: Instant) -> std::io::Result<Option<ExitS
     }
 }
 
-/// What is done with what comes after the cap.
+/// What happens to output after the cap.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
-    /// The stream is closed: who writes more is told so.
+    /// The stream is closed: further writes fail.
     Close,
-    /// It is read and dropped: who writes more goes on.
+    /// It is read and dropped: the writer can continue.
     Discard,
 }
 
@@ -162,13 +162,13 @@ impl Drain {
                     break Ok(());
                 }
             };
-            // Nobody may be listening any more.
+            // The receiver may have stopped waiting.
             let _ = tell.send(end);
         });
         Self { kept, done }
     }
 
-    /// What was read once the stream ended; `None`: it is still open at `until`.
+    /// Everything that was read until the stream ended; `None`: it is still open at `until`.
     fn take_all(self, until: Instant) -> Option<std::io::Result<KeptOutput>> {
         match self.done.recv_timeout(until.saturating_duration_since(Instant::now())) {
             Ok(end) => Some(end.map(|()| std::mem::take(&mut *lock_mutex(&self.kept)))),
@@ -176,7 +176,7 @@ impl Drain {
         }
     }
 
-    /// What was read until now, or shortly after, as one line.
+    /// What was read until now, or shortly later, as one line.
     fn read_line(&self) -> String {
         let _ = self.done.recv_timeout(ECHO);
         let text = String::from_utf8_lossy(&lock_mutex(&self.kept).bytes).into_owned();
@@ -208,7 +208,7 @@ mod tests {
         assert_eq!((ended.output.len(), ended.words.as_str()), (all.len(), "one; two"));
         assert_eq!(ended.status.code(), Some(3));
         let deaf = sh("exec <&-; echo heard", &all, BOUNDS).unwrap();
-        assert_eq!(deaf.output, b"heard\n", "a program need not read what it is told");
+        assert_eq!(deaf.output, b"heard\n", "a program need not read its input");
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
         let fault =
             sh("exec sleep 60", b"", Bounds { time: Duration::from_millis(300), ..BOUNDS }).unwrap_err();
         assert!(matches!(fault, ProgramFault::Late(_)), "{fault:?}");
-        assert_eq!(fault.to_string(), "it gave no answer in 0.3 s");
+        assert_eq!(fault.to_string(), "it did not finish within 0.3 s");
         assert!(start.elapsed() < Duration::from_secs(20));
     }
 
@@ -239,7 +239,7 @@ mod tests {
         assert!(matches!(fault, ProgramFault::TooMuch(1_000)), "{fault:?}");
         assert_eq!(sh("printf %1000d 1", b"", small).unwrap().output.len(), 1_000);
         let ended = sh("printf %100000d 1 >&2", b"", BOUNDS).unwrap();
-        assert!(ended.words.is_empty() && ended.status.success(), "blanks alone are no words");
+        assert!(ended.words.is_empty() && ended.status.success(), "spaces alone count as empty");
     }
 
     #[test]

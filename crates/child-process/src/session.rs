@@ -1,4 +1,4 @@
-//! A conversation with a running program: reads and writes as they come, each within a time of silence.
+//! Exchanges data with a running program: reads and writes in any order, each with a time limit.
 
 use super::{After, Drain, WORDS, lock_mutex, wait_until};
 use std::io::{Read as _, Write as _};
@@ -15,7 +15,7 @@ pub struct ProgramSession {
     waiting: Mutex<WaitState>,
 }
 
-/// What the watch sees.
+/// The state that the watching thread uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum WaitState {
     Idle,
@@ -25,8 +25,8 @@ enum WaitState {
 }
 
 impl ProgramSession {
-    /// Takes over a program that was started with all its streams piped; `None` if one is missing. One
-    /// read or write may take as long as `silence`.
+    /// Takes over a program that was started with all its streams piped; `None` if one is missing. One read or write may
+    /// take at most `silence`.
     pub fn from_child(mut child: Child, silence: Duration) -> Option<Arc<Self>> {
         let (input, output, errors) = (child.stdin.take()?, child.stdout.take()?, child.stderr.take()?);
         let session = Arc::new(Self {
@@ -40,8 +40,7 @@ impl ProgramSession {
         Some(session)
     }
 
-    /// Ends the program when one read or write takes longer than `silence`: it is the only way to interrupt
-    /// either.
+    /// Ends the program if one read or write takes longer than `silence`: there is no other way to interrupt it.
     fn watch_silence(self: &Arc<Self>, silence: Duration) {
         let session = Arc::downgrade(self);
         std::thread::spawn(move || {
@@ -73,10 +72,10 @@ impl ProgramSession {
         done
     }
 
-    /// Reads of its output; 0 at its end.
+    /// Reads from its output; 0 at its end.
     ///
     /// # Errors
-    /// It cannot be listened to.
+    /// Its output cannot be read.
     pub fn read_output(&self, buffer: &mut [u8]) -> std::io::Result<usize> {
         self.run_timed(|| match lock_mutex(&self.output).as_mut() {
             Some(output) => output.read(buffer),
@@ -87,7 +86,7 @@ impl ProgramSession {
     /// Writes to its input.
     ///
     /// # Errors
-    /// It does not listen any more.
+    /// It no longer reads its input.
     pub fn write_input(&self, bytes: &[u8]) -> std::io::Result<usize> {
         self.run_timed(|| match lock_mutex(&self.input).as_mut() {
             Some(input) => input.write(bytes),
@@ -95,8 +94,8 @@ impl ProgramSession {
         })
     }
 
-    /// Ends the program: gently, then by force. Gives what it said, as one line, and whether it was ended for its
-    /// silence.
+    /// Ends the program: first by closing its streams, then by force. Returns its stderr as one line, and whether the
+    /// time limit ended it.
     pub fn end_program(&self) -> (String, bool) {
         lock_mutex(&self.input).take();
         let mut waiting = lock_mutex(&self.waiting);

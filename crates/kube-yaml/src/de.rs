@@ -1,8 +1,8 @@
-//! A tree into a typed value: exact text, plain causes, the field's path, and every unknown key reported.
+//! Turns a tree into a typed value: exact text, plain causes, the field's path, and every unknown key reported.
 //!
-//! A scalar gives a text field exactly its characters, however number-like they are; a bool is a bare `true`
-//! or `false`, an integer bare decimal digits. A key of a struct that is written with a null counts as absent.
-//! Unknown keys never fail here: they are collected, and who asked decides what they mean.
+//! A scalar gives a text field exactly its characters, even if they look like a number; a bool is an unquoted `true`
+//! or `false`, an integer unquoted decimal digits. A key of a struct with a null value counts as absent. Unknown keys
+//! never fail here: they are collected, and the caller decides what they mean.
 
 use crate::node::{Node, Pair, Style, Value, parse_integer};
 use crate::spelling::find_nearest;
@@ -20,14 +20,14 @@ pub struct Unknown {
     pub key: String,
     /// Where the key is.
     pub at: Position,
-    /// What the struct knows.
+    /// Keys that the struct knows.
     pub known: &'static [&'static str],
 }
 
 /// Reads `node` as a `T`; keys that no struct knows are added to `unknown`.
 ///
 /// # Errors
-/// The first value that is not what its field wants, with path and place.
+/// The first value that does not fit its field, with path and position.
 pub fn from_node<T: DeserializeOwned>(node: &Node, unknown: &mut Vec<Unknown>) -> Result<T, Error> {
     from_node_at("", node, unknown)
 }
@@ -49,7 +49,7 @@ pub fn from_node_at<T: DeserializeOwned>(
     read
 }
 
-/// The way from the root, kept as a chain on the stack and written out only for a message.
+/// The path from the root, kept as a chain on the stack and written as text only for a message.
 enum Path<'p> {
     Root(&'p str),
     Key(&'p Path<'p>, &'p str),
@@ -77,7 +77,7 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// An error on its way up; the innermost value that it passes gives it its place.
+/// An error on its way up; the innermost value gives it its position.
 #[derive(Debug)]
 struct Fault {
     code: &'static str,
@@ -132,7 +132,7 @@ impl De<'_, '_> {
         Fault::new("wrong-type", format!("wanted {what}, found {}", self.node.describe_kind()))
     }
 
-    /// Gives a fault without a place this value's.
+    /// Adds this value's position to a fault without one.
     fn place_fault(&self, mut fault: Fault) -> Fault {
         if fault.place.is_none() {
             let mut at = self.node.at;
@@ -141,7 +141,7 @@ impl De<'_, '_> {
                 path = Path::Key(self.path, field).to_string();
                 if let Some(null) = self.node.pairs().iter().find(|p| p.key == field) {
                     at = null.at;
-                    fault.cause = "is required, and null says that it is absent".into();
+                    fault.cause = "is required, and null counts as absent".into();
                 }
             }
             fault.place = Some((at, path));
@@ -149,7 +149,7 @@ impl De<'_, '_> {
         fault
     }
 
-    /// The characters of a scalar that may stand for text.
+    /// The characters of a scalar that is valid as text.
     fn read_text(&self, what: &str) -> Result<&str, Fault> {
         match &self.node.value {
             Value::Scalar(s) if s.style == Style::Tagged => {
@@ -158,14 +158,14 @@ impl De<'_, '_> {
             Value::Scalar(s) if !self.node.is_null() => Ok(&s.text),
             Value::Scalar(_) => {
                 let mut fault = self.make_wrong_type(what);
-                fault.hint = Some("quote it if the text is meant".into());
+                fault.hint = Some("quote it if you mean the text".into());
                 Err(fault)
             }
             Value::Sequence(_) | Value::Mapping(_) => Err(self.make_wrong_type(what)),
         }
     }
 
-    /// The characters of a bare scalar.
+    /// The characters of an unquoted scalar.
     fn read_bare(&self) -> Option<&str> {
         match &self.node.value {
             Value::Scalar(s) if s.style == Style::Plain => Some(&s.text),
@@ -205,7 +205,7 @@ impl<'de> de::Deserializer<'de> for De<'_, '_> {
         deserialize_u64 visit_u64 u64;
     }
 
-    /// For values that describe themselves; no typed field of ours asks for this.
+    /// For values without a fixed type; no typed field of Expedite uses this.
     fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Fault> {
         match &self.node.value {
             Value::Mapping(_) => self.deserialize_map(visitor),
@@ -478,7 +478,7 @@ mod tests {
         name: String,
         soak: Option<Span>,
     }
-    /// A type that judges its own text, as durations and names do.
+    /// A type that checks its own text, as durations and names do.
     #[derive(Debug, PartialEq, Deserialize)]
     #[serde(try_from = "String")]
     struct Span(String);
@@ -527,7 +527,7 @@ mod tests {
         );
         assert_eq!(
             read("list: [a, null]").unwrap_err(),
-            "1:11: list[1]: wanted text, found null (quote it if the text is meant)"
+            "1:11: list[1]: wanted text, found null (quote it if you mean the text)"
         );
         assert_eq!(
             read("labels: {a.b/c: }").unwrap_err().split(" (").next().unwrap(),
@@ -535,7 +535,7 @@ mod tests {
         );
         assert_eq!(
             read("inner:\n- name: null").unwrap_err(),
-            "2:3: inner[0].name: is required, and null says that it is absent"
+            "2:3: inner[0].name: is required, and null counts as absent"
         );
         assert_eq!(read("inner:\n- {soak: 1h}").unwrap_err(), "2:3: inner[0].name: is required and missing");
     }

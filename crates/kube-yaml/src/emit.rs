@@ -1,9 +1,9 @@
-//! The one writer of YAML: block style, map order kept, and nothing that two readers could take for two
-//! different values (`docs/design/gitops-repository.md#files`: all that we write reads the same under YAML 1.1 and 1.2).
+//! The only writer of YAML: block style, map order kept, and nothing that two readers could read as different values
+//! (`docs/design/gitops-repository.md#files`: all that we write means the same under YAML 1.1 and 1.2).
 //!
-//! A string stands bare only where no resolver of any version could see a bool, null, number, time, merge
-//! key or indicator in it; everything else is quoted. Text of several lines is a literal block where that
-//! is exact. It must not know what the values mean.
+//! A string is written without quotes only if no resolver of any version could see a bool, null, number, time, merge
+//! key or indicator in it; everything else is quoted. Text of several lines becomes a literal block if that is exact.
+//! Must not know what the values mean.
 
 use serde_json::{Map, Number, Value};
 use std::fmt::Write as _;
@@ -68,7 +68,7 @@ pub fn push_element(out: &mut String, value: &Value, indent: usize) {
     }
 }
 
-/// A string on one line, quoted where any reader could misread it: what an edit in place puts into a file.
+/// A string on one line, quoted if any reader could misread it; used for edits in place.
 #[must_use]
 pub fn format_scalar(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
@@ -103,7 +103,7 @@ fn push_entry_here(out: &mut String, key: &str, value: &Value, indent: usize) {
             out.push('\n');
             push_entries(out, map, indent + 2);
         }
-        // As kubectl writes them: the dash stands below the key's first letter.
+        // As in kubectl: the dash is below the key's first letter.
         Value::Array(items) if !items.is_empty() => {
             out.push('\n');
             push_elements(out, items, indent);
@@ -117,7 +117,7 @@ fn push_entry_here(out: &mut String, key: &str, value: &Value, indent: usize) {
     }
 }
 
-/// A scalar or an empty collection behind `key:` or `-` (or alone, where nothing stands before it).
+/// A scalar or an empty collection after `key:` or `-` (or alone, as a whole document).
 fn push_after_colon(out: &mut String, value: &Value, indent: usize) {
     if !out.is_empty() {
         out.push(' ');
@@ -149,7 +149,7 @@ fn push_number(out: &mut String, n: &Number) {
     }
 }
 
-/// A string; as a literal block indented by `block` where it may be one. A block ends in its own newline.
+/// A string; as a literal block indented by `block` if possible. A block ends in its own newline.
 fn push_string(out: &mut String, text: &str, block: Option<usize>) {
     if is_plain(text) {
         out.push_str(text);
@@ -167,8 +167,8 @@ fn push_string(out: &mut String, text: &str, block: Option<usize>) {
     }
 }
 
-/// Whether a string may stand bare: it begins with a letter or `/`, holds nothing that could end or
-/// structure it, and is no word that any YAML version reads as something else.
+/// Whether a string needs no quotes: it begins with a letter or `/`, contains nothing that could end or structure it,
+/// and is not a word that any YAML version reads as another type.
 fn is_plain(text: &str) -> bool {
     let bytes = text.as_bytes();
     let (Some(&first), Some(&last)) = (bytes.first(), bytes.last()) else { return false };
@@ -185,15 +185,15 @@ fn is_plain(text: &str) -> bool {
     simple && !is_word(text)
 }
 
-/// Words that some resolver takes for a bool, a null or a float.
+/// Words that some resolver reads as a bool, a null or a float.
 fn is_word(text: &str) -> bool {
     const WORDS: [&str; 12] =
         ["y", "n", "yes", "no", "on", "off", "true", "false", "null", "nil", "nan", "inf"];
     text.len() <= 5 && WORDS.iter().any(|w| w.eq_ignore_ascii_case(text))
 }
 
-/// Whether a literal block holds exactly this text: several lines, none beginning or ending with a blank,
-/// at most one newline at the end, nothing that needs an escape.
+/// Whether a literal block can hold exactly this text: several lines, none beginning or ending with a space, at most
+/// one newline at the end, nothing that needs an escape.
 fn is_literal(text: &str) -> bool {
     let body = text.strip_suffix('\n').unwrap_or(text);
     body.contains('\n')
@@ -227,8 +227,8 @@ fn push_quoted(out: &mut String, text: &str) {
     out.push('"');
 }
 
-/// Characters that a reader refuses, takes for a line break or swallows, and those that make a reviewer
-/// see something else than is there (bidirectional and zero-width marks).
+/// Characters that a reader refuses, reads as a line break or drops, and those that show a reviewer something
+/// different from the real content (bidirectional and zero-width marks).
 fn needs_escape(c: char) -> bool {
     c.is_control()
         || matches!(c,

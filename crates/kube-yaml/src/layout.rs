@@ -1,7 +1,7 @@
-//! Where things stand in a YAML text: nodes with their byte ranges, for an edit in place.
+//! Positions in a YAML text: nodes with their byte ranges, for an edit in place.
 //!
-//! It reads one document of plain structure. Anchors, aliases, merge keys and tags are refused by line:
-//! behind them one edited byte could change a value somewhere else. It must not know what the values mean.
+//! It reads one document of plain structure. Anchors, aliases, merge keys and tags are refused with their line,
+//! because there an edited byte could change a value somewhere else. Must not know what the values mean.
 
 use crate::Position;
 use crate::node::{self, Style};
@@ -15,7 +15,7 @@ pub struct LayoutNode {
     pub kind: LayoutKind,
     /// First byte; of a literal or folded scalar, of its content.
     pub start: usize,
-    /// First byte behind it.
+    /// First byte after it.
     pub end: usize,
     /// Line of the first byte, from 1.
     pub line: u32,
@@ -26,11 +26,11 @@ pub struct LayoutNode {
 /// What a node is.
 #[derive(Debug, Clone, PartialEq)]
 pub enum LayoutKind {
-    /// A scalar's text and whether it stands without quotes or block indicator.
+    /// A scalar's text and whether it has neither quotes nor a block indicator.
     Scalar {
         /// After escapes and folding.
         text: String,
-        /// Without quotes or block indicator: only then it can be something else than a string.
+        /// Without quotes or block indicator: only then it can be another type than a string.
         plain: bool,
     },
     /// A sequence.
@@ -49,7 +49,7 @@ pub enum LayoutKind {
     },
 }
 
-/// Why a text cannot be read here.
+/// Why a text cannot be edited in place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LayoutRefusal {
     /// From 1.
@@ -73,8 +73,8 @@ const DEPTH: usize = 64;
 /// Reads one document.
 ///
 /// # Errors
-/// It is no YAML, holds more than one document, an anchor, alias, merge key or tag, a key twice, a key that
-/// is no scalar, or nests deeper than 64 levels.
+/// It is not YAML, contains more than one document, an anchor, alias, merge key or tag, a duplicate key, a key that
+/// is not a scalar, or nests deeper than 64 levels.
 pub fn parse_layout(text: &str) -> Result<TextLayout, LayoutRefusal> {
     let mut options = Options::default();
     options.strict_indentation = true;
@@ -87,7 +87,7 @@ pub fn parse_layout(text: &str) -> Result<TextLayout, LayoutRefusal> {
             Event::StreamEnd => break,
             Event::StreamStart | Event::DocumentEnd => {}
             Event::DocumentStart(..) if root.is_some() => {
-                return Err(make_refusal(&span, "a second document begins here"));
+                return Err(make_refusal(&span, "a second document starts here"));
             }
             Event::DocumentStart(..) => {}
             event => root = Some(reader.parse_node(event, span, 0)?),
@@ -113,7 +113,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// The next event that is no comment.
+    /// The next event that is not a comment.
     fn next(&mut self) -> Result<(Event<'a>, Span), LayoutRefusal> {
         loop {
             match self.parser.next_event() {
@@ -135,10 +135,10 @@ impl<'a> Reader<'a> {
         depth: usize,
     ) -> Result<LayoutNode, LayoutRefusal> {
         if event.anchor_id().is_some() || event.is_alias() {
-            return Err(make_refusal(&span, "it holds an anchor or alias; write the values out"));
+            return Err(make_refusal(&span, "it contains an anchor or alias; write the values themselves"));
         }
         if event.tag().is_some() {
-            return Err(make_refusal(&span, "it holds a tag (!…); write the value without one"));
+            return Err(make_refusal(&span, "it contains a tag (!…); write the value without one"));
         }
         if depth > DEPTH {
             return Err(make_refusal(&span, format!("it nests deeper than {DEPTH} levels")));
@@ -184,7 +184,7 @@ impl<'a> Reader<'a> {
                 }
                 node.kind = LayoutKind::Mapping { flow: style == StructureStyle::Flow, entries };
             }
-            _ => return Err(make_refusal(&span, "it is no plain YAML structure")),
+            _ => return Err(make_refusal(&span, "it is not a plain YAML structure")),
         }
         Ok(node)
     }
@@ -196,14 +196,11 @@ impl<'a> Reader<'a> {
         if *plain && text == "<<" {
             return Err(LayoutRefusal {
                 line: key.line,
-                why: "it holds a merge key (<<); write the values out".into(),
+                why: "it contains a merge key (<<); write the values themselves".into(),
             });
         }
         if entries.iter().any(|(k, _)| k.text() == Some(text)) {
-            return Err(LayoutRefusal {
-                line: key.line,
-                why: format!("the key {text:?} stands here a second time"),
-            });
+            return Err(LayoutRefusal { line: key.line, why: format!("the key {text:?} is repeated here") });
         }
         Ok(())
     }
@@ -242,7 +239,7 @@ impl LayoutNode {
         self.entries().iter().find(|(k, _)| k.text() == Some(key))
     }
 
-    /// The value, as [`node::Node::to_json`] has it.
+    /// The value, the same as from [`node::Node::to_json`].
     #[must_use]
     pub fn to_value(&self) -> Value {
         match &self.kind {
@@ -259,7 +256,7 @@ impl LayoutNode {
     }
 }
 
-/// One rule for what a scalar means: the reader's.
+/// Uses the reader's rule for the meaning of a scalar, so that there is only one.
 fn parse_scalar(text: &str, plain: bool) -> Value {
     let style = if plain { Style::Plain } else { Style::Quoted };
     let scalar = node::Value::Scalar(node::Scalar { text: text.to_owned(), style });
@@ -279,7 +276,7 @@ mod tests {
         assert_eq!(of(&layout.root.find_entry("a").unwrap().1), "\"é\"");
         let b = &layout.root.find_entry("b").unwrap().1;
         assert_eq!((b.line, b.column), (4, 2));
-        assert_eq!(of(&b.find_entry("c").unwrap().1).trim_end(), "x\n    y", "behind the indicator");
+        assert_eq!(of(&b.find_entry("c").unwrap().1).trim_end(), "x\n    y", "after the indicator");
         assert_eq!(of(&b.find_entry("d").unwrap().1), "[1, {e: 2}]");
         assert!(of(b).starts_with("c:") && of(b).ends_with("{e: 2}]"));
         assert_eq!(of(&layout.root.find_entry("f").unwrap().1), "x");

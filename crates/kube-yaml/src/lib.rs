@@ -3,7 +3,7 @@
 //! [`parse`] turns text into a tree of [`node::Node`]s that keeps every scalar's characters and place; [`de`]
 //! reads a tree into a typed value, with the field's path in every error and every unknown key reported;
 //! [`emit`] writes values; [`layout`] reads one document with the byte range of every node, for an edit in place.
-//! JSON is YAML: `.json` files go the same way.
+//! JSON is YAML: `.json` files are read in the same way.
 //!
 //! The crate must not know what the values mean: no kinds of objects, no files, no policy, no exit status.
 //!
@@ -19,7 +19,7 @@
 //! let error = parse::one("a: 1\nb: 2\na: 3\n").unwrap_err();
 //! assert_eq!(error.to_string(), "3:1: the key \"a\" is written twice");
 //!
-//! // Quoted, because a YAML 1.1 reader would take it for a boolean.
+//! // Quoted, because a YAML 1.1 reader would read it as a boolean.
 //! assert_eq!(emit::document(&serde_json::json!({"country": "no"})), "country: \"no\"\n");
 //! ```
 
@@ -43,16 +43,16 @@ pub struct Position {
     pub column: u32,
 }
 
-/// What is wrong with a text or a value in it.
+/// A problem with a text or a value in it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Error {
     /// Stable: `syntax`, `duplicate-key`, `merge-key`, `alias`, `too-deep`, `wrong-type`, …
     pub code: &'static str,
     /// Where.
     pub at: Position,
-    /// The field, `spec.promotion.upstream[0].soak`; empty for what is no field.
+    /// The field, `spec.promotion.upstream[0].soak`; empty if it is not about a field.
     pub path: String,
-    /// Why. Never quotes a value that was not asked for by type.
+    /// Why. Never quotes a value that no typed field reads, because it may be a secret.
     pub cause: String,
     /// What to do next.
     pub hint: Option<String>,

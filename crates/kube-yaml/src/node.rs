@@ -1,13 +1,13 @@
-//! The tree: what was written, with its characters and its place.
+//! The tree: the written values, with their characters and positions.
 
 use crate::Position;
 
-/// A value and where it begins.
+/// A value and its position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
     /// What it is.
     pub value: Value,
-    /// Where it begins; of a value that stands behind an alias, where it is written.
+    /// Where it begins; for the value of an alias, the position of the anchor's value.
     pub at: Position,
 }
 
@@ -25,7 +25,7 @@ pub enum Value {
 /// A single value, exactly as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Scalar {
-    /// Its characters, escapes and folding resolved.
+    /// Its characters, after escapes and folding.
     pub text: String,
     /// How it was written.
     pub style: Style,
@@ -34,7 +34,7 @@ pub struct Scalar {
 /// How a scalar was written, as far as its meaning depends on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// Bare: may be a number, `true`, `null`.
+    /// Unquoted: may be a number, `true`, `null`.
     Plain,
     /// In quotes, as a block, or tagged `!!str`: text.
     Quoted,
@@ -54,19 +54,19 @@ pub struct Pair {
 }
 
 impl Node {
-    /// The value of `key`, where this is a mapping that has it.
+    /// The value of `key`, if this is a mapping that has it.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.pairs().iter().find(|p| p.key == key).map(|p| &p.value)
     }
 
-    /// The value at the end of a way of keys.
+    /// The value at the end of a path of keys.
     #[must_use]
     pub fn find_value(&self, keys: &[&str]) -> Option<&Node> {
         keys.iter().try_fold(self, |node, key| node.get(key))
     }
 
-    /// The characters of a scalar that is not null; exactly those, whatever type they may look like.
+    /// The exact characters of a scalar that is not null, whatever their type looks like.
     #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         match &self.value {
@@ -75,7 +75,7 @@ impl Node {
         }
     }
 
-    /// The pairs of a mapping; of anything else none.
+    /// The pairs of a mapping; none for other nodes.
     #[must_use]
     pub fn pairs(&self) -> &[Pair] {
         match &self.value {
@@ -84,7 +84,7 @@ impl Node {
         }
     }
 
-    /// The items of a sequence; of anything else none.
+    /// The items of a sequence; none for other nodes.
     #[must_use]
     pub fn items(&self) -> &[Node] {
         match &self.value {
@@ -93,7 +93,7 @@ impl Node {
         }
     }
 
-    /// Whether this is a bare `null`, `~` or nothing at all.
+    /// Whether this is an unquoted `null`, `~` or an empty value.
     #[must_use]
     pub fn is_null(&self) -> bool {
         match &self.value {
@@ -104,7 +104,7 @@ impl Node {
         }
     }
 
-    /// What this is, for a message: `a mapping`, `the text "yes"`.
+    /// Description for a message: `a mapping`, `the text "yes"`.
     #[must_use]
     pub fn describe_kind(&self) -> String {
         match &self.value {
@@ -125,8 +125,8 @@ impl Node {
         }
     }
 
-    /// As JSON: a bare `true` or `false` is a bool, a bare null is null, a bare decimal integer in canonical
-    /// form is a number, anything else is a string with exactly its characters.
+    /// As JSON: an unquoted `true` or `false` is a bool, an unquoted null is null, an unquoted decimal integer in
+    /// canonical form is a number, anything else is a string with exactly its characters.
     #[must_use]
     pub fn to_json(&self) -> serde_json::Value {
         match &self.value {
@@ -167,9 +167,9 @@ enum FieldStep {
     Index(usize),
 }
 
-/// Where the value of `path` (`spec.promotion.upstream[0].soak`, `metadata.labels["a.b/c"]`) begins; where
-/// the path goes on below what is written, the deepest value on its way. `None` for a text that is no path
-/// or none of it is there.
+/// Where the value of `path` (`spec.promotion.upstream[0].soak`, `metadata.labels["a.b/c"]`) begins; if the path
+/// continues below the written values, the deepest existing value on it. `None` if the text is not a path or no
+/// part of it exists.
 #[must_use]
 pub fn locate_field(node: &Node, path: &str) -> Option<Position> {
     let mut here = node;

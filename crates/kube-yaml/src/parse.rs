@@ -1,8 +1,8 @@
-//! Text into trees, one per document, with a result of its own each: what is wrong in one document costs
-//! the others nothing.
+//! Turns text into trees, one for each document. Each document has its own result: an error in one does not affect
+//! the others.
 //!
-//! Strict where a lenient reader would lose a rule: a key written twice is an error at the second one, merge
-//! keys are expanded or refused, aliases are expanded within a budget, nesting is bounded.
+//! Strict where a lenient reader could lose a rule: a duplicate key is an error at the second one, merge keys are
+//! expanded or refused, aliases are expanded within a budget, nesting is bounded.
 
 use crate::node::Node;
 use crate::tree::Tree;
@@ -10,29 +10,29 @@ use crate::{Error, Position, plain};
 use granit_parser::{ErrorKind, Event, Marker, Parser, ScanError};
 use std::ops::Range;
 
-/// Deepest nesting of collections; what people write has about ten.
+/// Deepest nesting of collections; real files have about ten.
 pub const DEPTH: usize = 100;
 
 /// One document that is not empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Document {
-    /// The tree; of a document that breaks off, what stands before the break. `None`: nothing of it.
+    /// The tree; after an error that ends the document, the part before it. `None`: nothing could be read.
     pub node: Option<Node>,
-    /// What is wrong with it; empty: the tree is whole.
+    /// Its errors; empty: the tree is complete.
     pub errors: Vec<Error>,
-    /// Whether the text could be read to the document's end. With errors all the same, each is at a key
-    /// (twice there, a merge that means nothing), and the rest of the tree is what was written.
+    /// Whether the text could be read to the document's end. If there are errors as well, each is about a key (a
+    /// duplicate, an invalid merge), and the rest of the tree is complete.
     pub complete: bool,
     /// Its bytes in the text, up to where the next one begins.
     pub range: Range<usize>,
-    /// Its place among the file's documents, empty ones counted, from 0.
+    /// Its index among the file's documents, including empty ones, from 0.
     pub index: u32,
 }
 
 /// The bytes of a file as text.
 ///
 /// # Errors
-/// It is not UTF-8, or holds a control character that YAML forbids.
+/// It is not UTF-8, or contains a control character that YAML forbids.
 pub fn decode_text(bytes: &[u8]) -> Result<&str, Error> {
     let text = std::str::from_utf8(bytes).map_err(|e| {
         let at = find_position(&bytes[..e.valid_up_to()]);
@@ -47,7 +47,7 @@ pub fn decode_text(bytes: &[u8]) -> Result<&str, Error> {
         Some(place) => Err(Error::new(
             "control-character",
             find_position(&bytes[..place]),
-            format!("holds the control character U+{:04X}, which YAML forbids", bytes[place]),
+            format!("contains the control character U+{:04X}, which YAML forbids", bytes[place]),
         )),
         None => Ok(text),
     }
@@ -69,7 +69,7 @@ fn make_position(mark: &Marker) -> Position {
     Position { line: clamp_count(mark.line()), column: clamp_count(mark.col() + 1) }
 }
 
-/// Every document of a text that is not empty.
+/// Every non-empty document of a text.
 #[must_use]
 pub fn parse_documents(text: &str) -> Vec<Document> {
     match plain::parse_documents(text) {
@@ -144,18 +144,22 @@ pub(crate) fn scan_documents(text: &str) -> Vec<Document> {
 pub fn parse_one(text: &str) -> Result<Node, Error> {
     let mut documents = parse_documents(text).into_iter();
     let start = Position { line: 1, column: 1 };
-    let mut first = documents.next().ok_or_else(|| Error::new("empty", start, "holds nothing"))?;
+    let mut first = documents.next().ok_or_else(|| Error::new("empty", start, "is empty"))?;
     if !first.errors.is_empty() {
         return Err(first.errors.swap_remove(0));
     }
     if let Some(second) = documents.next() {
         let place = find_position(&text.as_bytes()[..second.range.start]);
-        return Err(Error::new("second-document", place, "a second document begins; one is wanted"));
+        return Err(Error::new(
+            "second-document",
+            place,
+            "a second document starts here, but only one is allowed",
+        ));
     }
-    first.node.ok_or_else(|| Error::new("empty", start, "holds nothing"))
+    first.node.ok_or_else(|| Error::new("empty", start, "is empty"))
 }
 
-/// What the scanner says, in the words of people who write YAML.
+/// Turns the scanner's error into plain words.
 fn make_syntax_error(error: &ScanError) -> Error {
     let place = make_position(error.marker());
     match error.kind() {
@@ -163,14 +167,12 @@ fn make_syntax_error(error: &ScanError) -> Error {
         | ErrorKind::TabInBlockIndentation
         | ErrorKind::TabInIndentation
         | ErrorKind::TabAtBlockScalarStart => {
-            Error::new("syntax", place, "a tab stands where YAML wants spaces")
+            Error::new("syntax", place, "there is a tab where YAML requires spaces")
                 .with_hint("indent with spaces")
         }
         ErrorKind::RecursionLimitExceeded => make_too_deep(place),
-        ErrorKind::UnknownAnchor => {
-            Error::new("alias", place, "an alias names no anchor that stands before it")
-        }
-        _ => Error::new("syntax", place, format!("is no YAML: {}", error.info())),
+        ErrorKind::UnknownAnchor => Error::new("alias", place, "an alias names no earlier anchor"),
+        _ => Error::new("syntax", place, format!("is not valid YAML: {}", error.info())),
     }
 }
 
@@ -232,7 +234,11 @@ mod tests {
             .iter()
             .map(|p| (p.key.as_str(), p.value.as_text().unwrap()))
             .collect();
-        assert_eq!(keys, [("y", "0"), ("x", "1"), ("z", "4")], "its own wins, then the first");
+        assert_eq!(
+            keys,
+            [("y", "0"), ("x", "1"), ("z", "4")],
+            "the mapping's own key wins, then the first merged one"
+        );
         assert_eq!(
             tree(&format!("{text}o: {{<<: *b}}")).find_value(&["o", "x"]).unwrap().as_text(),
             Some("1")
@@ -241,7 +247,7 @@ mod tests {
             assert!(error(wrong).contains("the merge key << takes"), "{wrong}");
         }
         assert!(error(&format!("{text}o:\n  <<: *b\n  <<: *m\n")).contains("written twice"));
-        assert_eq!(tree("\"<<\": 1").pairs()[0].key, "<<", "in quotes it is a key like any other");
+        assert_eq!(tree("\"<<\": 1").pairs()[0].key, "<<", "in quotes it is an ordinary key");
     }
 
     #[test]
@@ -256,7 +262,7 @@ mod tests {
         let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(100_000), vec!["*a"; 1000].join(","));
         assert!(error(&long).contains("16 MB"));
         assert!(error("a: &a [*a]").contains("inside the value"));
-        assert!(error("a: *b").contains("names no anchor"));
+        assert!(error("a: *b").contains("names no earlier anchor"));
         assert_eq!(tree("a: &x no\nb: *x").get("b").unwrap().as_text(), Some("no"));
     }
 
@@ -327,7 +333,7 @@ mod tests {
         assert_eq!(decode_text(b"a: \xff").unwrap_err().to_string(), "1:4: is not UTF-8");
         assert_eq!(decode_text(b"a: 1\nb: \0").unwrap_err().at, Position { line: 2, column: 4 });
         assert!(decode_text(b"\xff\xfea\0").unwrap_err().hint.unwrap().contains("UTF-16"));
-        assert!(error("[a]: 1").contains("no key"));
+        assert!(error("[a]: 1").contains("cannot be a key"));
         assert!(error("a: 1\n---\nb: 2").contains("second document"));
     }
 

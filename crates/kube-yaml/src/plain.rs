@@ -1,17 +1,16 @@
-//! The quick way through the YAML that tools write: block mappings and sequences of one-line scalars.
+//! A fast parser for YAML as tools write it: block mappings and sequences of one-line scalars.
 //!
-//! Most files of a fleet are of this shape, and the full scanner costs ten times as much for them. Nothing is
-//! guessed: whatever is not certainly of this shape (a comment behind a value, a flow collection, an escape,
-//! an anchor, a tag, a tab, a text of several lines, a null, a key written twice) gives `None`, and
-//! [`super::parse`] reads the text in full. Both ways give the same trees and places; a property test holds
-//! them to it.
+//! Most files of a fleet have this shape, and the full scanner takes ten times as long for them. Nothing is guessed:
+//! anything else (a comment after a value, a flow collection, an escape, an anchor, a tag, a tab, a text of several
+//! lines, a null, a duplicate key) gives `None`, and [`super::parse`] uses the full scanner. Both parsers give the
+//! same trees and positions; a property test checks this.
 
 use crate::Position;
 use crate::node::{Node, Pair, Scalar, Style, Value};
 
 /// Deepest nesting taken here.
 const DEPTH: usize = 40;
-/// Most keys of a mapping taken here, since each is compared with all before it.
+/// Most keys of a mapping taken here, because each is compared with all previous ones.
 const KEYS: usize = 64;
 /// Longest key taken here; YAML's own limit is 1024.
 const KEY: usize = 200;
@@ -22,23 +21,23 @@ pub struct Plain {
     pub node: Node,
     /// The byte of its first key, or of the `---` before it.
     pub start: usize,
-    /// Its place among the documents, empty ones counted.
+    /// Its index among the documents, including empty ones.
     pub index: u32,
 }
 
-/// A line that says something.
+/// A line with content.
 #[derive(Clone, Copy)]
 struct PlainLine<'t> {
     /// From 1.
     number: u32,
     /// Of `text`, in the whole text.
     byte: usize,
-    /// Columns before `text`, from 0. Only spaces and dashes stand there, so a column is a byte.
+    /// Columns before `text`, from 0. There are only spaces and dashes before it, so a column is a byte.
     indent: usize,
     text: &'t str,
 }
 
-/// Every document of `text`, where all of them are of the plain shape.
+/// Every document of `text`, if all of them have the plain shape.
 #[must_use]
 pub fn parse_documents(text: &str) -> Option<Vec<Plain>> {
     let mut found = Vec::new();
@@ -61,7 +60,7 @@ pub fn parse_documents(text: &str) -> Option<Vec<Plain>> {
         if text.is_empty() || text.starts_with('#') {
             continue;
         }
-        // What ends in blanks, or holds what is no letter of a line, is for the full reader.
+        // A line that ends in spaces or contains special characters is left to the full scanner.
         if text.ends_with(' ')
             || !text.chars().all(is_ordinary)
             || line.starts_with("...")
@@ -78,7 +77,7 @@ pub fn parse_documents(text: &str) -> Option<Vec<Plain>> {
     Some(found)
 }
 
-/// Characters that every YAML reader takes as one ordinary character of a line.
+/// Characters that every YAML reader treats as one ordinary character of a line.
 fn is_ordinary(c: char) -> bool {
     matches!(c, ' '..='~' | '\u{a0}'..='\u{2027}' | '\u{202a}'..='\u{d7ff}' | '\u{e000}'..='\u{fefe}' | '\u{ff00}'..='\u{fffd}')
 }
@@ -92,7 +91,7 @@ fn close_document(
     let Some(first) = lines.first().copied() else { return Some(()) };
     let mut block = Block { lines, next: 0 };
     let node = block.read_block(first.indent, 0)?;
-    // A root that is indented, or lines that are left over, are for the full reader.
+    // An indented root, or remaining lines, are left to the full scanner.
     if first.indent != 0 || block.next != block.lines.len() {
         return None;
     }
@@ -138,7 +137,7 @@ impl<'t> Block<'_, 't> {
                 return None;
             }
             if split_key(rest).is_some() {
-                // The item is a mapping whose first key stands behind the dash.
+                // The item is a mapping whose first key is after the dash.
                 self.lines[self.next] = inner;
                 items.push(self.read_mapping(indent + 2, depth + 1)?);
             } else {
@@ -156,7 +155,7 @@ impl<'t> Block<'_, 't> {
             if line.indent < indent {
                 break;
             }
-            // Behind an indentless sequence the next key; a dash here ends the mapping of a sequence's item.
+            // After an indentless sequence comes the next key; a dash here ends the mapping of a sequence's item.
             let (name, rest) = split_key(line.text).filter(|_| line.indent == indent)?;
             if pairs.len() >= KEYS || pairs.iter().any(|p| p.key == name) {
                 return None;
@@ -171,7 +170,7 @@ impl<'t> Block<'_, 't> {
                 }
                 let mut node = self.read_block(below.indent, depth + 1)?;
                 if let (true, Some(first)) = (indentless, node.items().first().map(|item| item.at)) {
-                    // The scanner says so: a sequence whose dashes are not indented begins at its first item.
+                    // As in the scanner: a sequence whose dashes are not indented begins at its first item.
                     node.at = first;
                 }
                 node
@@ -213,7 +212,7 @@ fn make_position(line: PlainLine<'_>) -> Position {
     Position { line: line.number, column }
 }
 
-/// A bare key and what stands behind its colon.
+/// An unquoted key and the text after its colon.
 fn split_key(text: &str) -> Option<(&str, &str)> {
     let letter = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'/' | b'-');
     let end = text.bytes().position(|b| !letter(b))?;
@@ -229,7 +228,7 @@ fn split_key(text: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Whether this stands bare on its line and means itself.
+/// Whether this text can be unquoted on its line without another meaning.
 fn is_plain(text: &str) -> bool {
     let start = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.' | b'/');
     text.as_bytes().first().is_some_and(|b| start(*b))
@@ -245,7 +244,7 @@ mod tests {
     use crate::parse::{Document, scan_documents};
     use proptest::prelude::*;
 
-    /// The quick way answers as the full one, or not at all.
+    /// Checks that the fast parser gives the same result as the full one, or none.
     fn agree(text: &str) -> bool {
         match parse_documents(text) {
             Some(found) => {
@@ -309,7 +308,7 @@ mod tests {
         }
     }
 
-    /// Values as our own writer puts them.
+    /// Values in the form of our own writer.
     fn writable() -> impl Strategy<Value = serde_json::Value> {
         let text = "[a-z0-9 :#'\"\\\\-]{0,8}|sha256:[0-9a-f]{8}|no|\\PC{0,6}|a\nb";
         let leaf = prop_oneof![

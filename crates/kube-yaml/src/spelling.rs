@@ -1,6 +1,6 @@
-//! How near two names are, for "did you mean".
+//! How similar two names are, for "did you mean".
 
-/// Edits (insert, delete, replace, swap two neighbours) between two names, letters' case aside.
+/// Number of edits (insert, delete, replace, swap two neighbours) between two names, ignoring case.
 ///
 /// ```
 /// use kube_yaml::spelling::distance;
@@ -12,7 +12,7 @@ pub fn count_edits(a: &str, b: &str) -> usize {
     strsim::osa_distance(&a.to_lowercase(), &b.to_lowercase())
 }
 
-/// The nearest of `known`, where it is near enough that a person may have meant it: half of the word at most.
+/// The nearest of `known`, if it is similar enough to be the intended word: at most half of the word differs.
 ///
 /// ```
 /// use kube_yaml::spelling::nearest;

@@ -1,5 +1,5 @@
-//! A document's tree in the making, from the scanner's events: keys are unique, merge keys and aliases are
-//! expanded, nesting and expansion are bounded.
+//! Builds a document's tree from the scanner's events: keys are unique, merge keys and aliases are expanded, nesting
+//! and expansion are bounded.
 
 use crate::node::{Node, Pair, Scalar, Style, Value};
 use crate::parse::{DEPTH, make_too_deep};
@@ -7,28 +7,27 @@ use crate::{Error, Position};
 use granit_parser::{Event, ScalarStyle, Tag};
 use std::collections::{HashMap, HashSet};
 
-/// What all aliases of a document may stand for together, in the weight of [`weight`]: about sixteen
-/// megabytes of tree.
+/// Total size of all expanded aliases of a document, measured by [`weight`]: about sixteen megabytes of tree.
 const ALIAS_BUDGET: usize = 16 << 20;
 
-/// From this many keys on, a mapping remembers them in a set; below, looking at each is quicker.
+/// A mapping with this many keys keeps them in a set; with fewer keys, comparing each is faster.
 const MANY_KEYS: usize = 16;
 
-/// A collection whose end has not come yet.
+/// A collection whose end has not been read yet.
 enum OpenCollection {
     Sequence { at: Position, anchor: usize, items: Vec<Node> },
     Mapping { at: Position, anchor: usize, entries: MappingDraft },
 }
 
-/// A mapping in the making.
+/// A mapping under construction.
 #[derive(Default)]
 struct MappingDraft {
     pairs: Vec<Pair>,
-    /// All keys, once there are many.
+    /// All keys, if there are many.
     keys: HashSet<String>,
     /// A key that waits for its value.
     key: Option<EntryKey>,
-    /// The value of `<<`, with the key's place.
+    /// The value of `<<`, with the key's position.
     merge: Option<(Position, Node)>,
 }
 
@@ -38,17 +37,17 @@ struct EntryKey {
     is_merge: bool,
 }
 
-/// What one document gave so far.
+/// The result of one document so far.
 #[derive(Default)]
 pub struct Tree {
-    /// The whole of it, once its end has come.
+    /// The complete tree, after the document's end.
     pub root: Option<Node>,
     open: Vec<OpenCollection>,
     anchors: HashMap<usize, Node>,
     /// What is wrong with it.
     pub errors: Vec<Error>,
     spent: usize,
-    /// Set by an error after which nothing more is taken.
+    /// Set by an error after which all events are ignored.
     pub broken: bool,
 }
 
@@ -71,8 +70,8 @@ impl Tree {
             }
             Event::SequenceEnd | Event::MappingEnd => self.close_innermost(),
             Event::Alias(id) => self.expand_alias(id, at),
-            // Markers of documents are the caller's; comments, anchors as events and unresolved aliases
-            // are not asked for.
+            // The caller handles markers of documents; comments, anchors as events and unresolved aliases are not
+            // requested.
             _ => {}
         }
     }
@@ -101,10 +100,10 @@ impl Tree {
         }
     }
 
-    /// Puts a finished value where it belongs.
+    /// Adds a finished value to its parent.
     fn place_node(&mut self, node: Node, anchor: usize) {
         if anchor != 0 {
-            // Charged like an alias, so that anchors inside anchors cannot multiply a text either.
+            // Counted like an alias, so that anchors inside anchors cannot multiply a text either.
             if !self.spend_budget(&node) {
                 return;
             }
@@ -123,7 +122,7 @@ impl Tree {
 
     fn expand_alias(&mut self, id: usize, at: Position) {
         let Some(node) = self.anchors.get(&id).cloned() else {
-            return self.fail_with(Error::new("alias", at, "an alias stands inside the value that it names"));
+            return self.fail_with(Error::new("alias", at, "an alias is inside the value that it names"));
         };
         if self.open.len() + measure_height(&node) > DEPTH {
             return self.fail_with(make_too_deep(at));
@@ -136,22 +135,22 @@ impl Tree {
     fn spend_budget(&mut self, node: &Node) -> bool {
         self.spent = self.spent.saturating_add(measure_weight(node));
         if self.spent > ALIAS_BUDGET {
-            let cause = "its anchors and aliases stand for more than 16 MB; it is not expanded";
+            let cause = "its anchors and aliases expand to more than 16 MB, which is not allowed";
             self.fail_with(Error::new("alias-bomb", node.at, cause));
         }
         !self.broken
     }
 
-    /// Ends the tree at an error that leaves nothing to go on with.
+    /// Ends the tree at an error after which parsing cannot continue.
     pub fn fail_with(&mut self, error: Error) {
-        // What ends a collection early may itself look wrong: the one error that matters stays the last.
+        // Closing a collection early may cause more errors: the error that matters must stay the last one.
         let before = self.errors.len();
         self.break_off();
         self.errors.truncate(before);
         self.errors.push(error);
     }
 
-    /// Ends every open collection with what it has.
+    /// Ends every open collection with its items so far.
     fn break_off(&mut self) {
         while !self.open.is_empty() {
             if let Some(OpenCollection::Mapping { entries, .. }) = self.open.last_mut() {
@@ -162,7 +161,7 @@ impl Tree {
         self.broken = true;
     }
 
-    /// Adds what `<<` brings and the mapping does not say itself; of several, the first that says it.
+    /// Adds the keys of `<<` that the mapping does not have itself; of several merged mappings, the first one wins.
     fn merge_pairs(&mut self, pairs: &mut Vec<Pair>, place: Position, merged: Node) {
         let sources = match merged.value {
             Value::Mapping(pairs) => vec![pairs],
@@ -190,7 +189,7 @@ impl MappingDraft {
         let Some(EntryKey { text, at, is_merge }) = self.key.take() else {
             let Value::Scalar(scalar) = node.value else {
                 self.key = Some(EntryKey { text: String::new(), at: node.at, is_merge: false });
-                return Err(Error::new("complex-key", node.at, "a mapping or a list is no key"));
+                return Err(Error::new("complex-key", node.at, "a mapping or a list cannot be a key"));
             };
             let is_merge = scalar.style == Style::Plain && scalar.text == "<<";
             self.key = Some(EntryKey { text: scalar.text, at: node.at, is_merge });

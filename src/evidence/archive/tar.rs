@@ -1,5 +1,5 @@
-//! A tar with one possible form: regular files with known names, in order, each under the one header that they
-//! can have. Whatever is not exactly that is refused, with the reason that fits best.
+//! A tar with exactly one possible form: regular files with known names, in order, each with its only possible header.
+//! Everything else is refused, with the best matching reason.
 
 use super::ArchiveRefusal;
 use bytes::{Bytes, BytesMut};
@@ -9,7 +9,7 @@ use tar::{EntryType, Header};
 
 const BLOCK: usize = 512;
 
-/// What bounds reading.
+/// Limits for reading.
 pub(super) struct Caps {
     /// One file, bytes.
     pub file: u64,
@@ -29,7 +29,7 @@ pub(super) fn write_tar(files: &BTreeMap<String, Bytes>, to: &mut dyn Write) -> 
     to.write_all(&[0; 2 * BLOCK])
 }
 
-/// The header of a file: nobody's, of no time.
+/// The header of a file, without owner and time.
 fn make_header(name: &str, size: u64) -> io::Result<Header> {
     let mut header = Header::new_ustar();
     header.set_path(name)?;
@@ -47,7 +47,7 @@ fn count_padding(size: usize) -> usize {
     (BLOCK - size % BLOCK) % BLOCK
 }
 
-/// Reads what [`write`] wrote. Nothing is allocated for a size before its bytes are there.
+/// Reads an archive of [`write`]. Memory is allocated only for bytes that were read, not for a stated size.
 pub(super) fn read_tar(
     from: &mut dyn Read,
     is_name: &dyn Fn(&str) -> bool,
@@ -68,32 +68,32 @@ pub(super) fn read_tar(
         match found.entry_type() {
             EntryType::Regular => {}
             EntryType::Link | EntryType::Symlink => {
-                return refuse("is a link, and nothing follows it".into());
+                return refuse("is a link, which is not allowed".into());
             }
-            EntryType::Directory => return refuse("is a folder, and there are none".into()),
-            _ => return refuse("is no regular file".into()),
+            EntryType::Directory => return refuse("is a folder, which is not allowed".into()),
+            _ => return refuse("is not a regular file".into()),
         }
         if name.starts_with('/') || name.split('/').any(|part| part == "..") {
-            return refuse("leaves the folder it is in".into());
+            return refuse("is outside the folder of the archive".into());
         }
         if !is_name(&name) {
-            return refuse("is no file of an evidence bundle".into());
+            return refuse("is not a file of an evidence bundle".into());
         }
         if let Some(last) = files.keys().next_back() {
             match name.as_str().cmp(last) {
                 std::cmp::Ordering::Greater => {}
-                std::cmp::Ordering::Equal => return refuse("is there twice".into()),
-                std::cmp::Ordering::Less => return refuse("is there twice, or not in its place".into()),
+                std::cmp::Ordering::Equal => return refuse("occurs twice".into()),
+                std::cmp::Ordering::Less => return refuse("occurs twice, or is not in its place".into()),
             }
         }
         if size > caps.file || size > left {
-            return refuse(format!("says that it is {size} bytes long, which is more than is read"));
+            return refuse(format!("has a stated size of {size} bytes, which is more than is read"));
         }
         if files.len() == caps.files {
             return refuse(format!("comes after {} files, and no more are read", caps.files));
         }
         if found.as_bytes() != make_header(&name, size)?.as_bytes() {
-            return refuse("does not have the header that it was written with".into());
+            return refuse("has a header that an evidence bundle does not have".into());
         }
         left -= size;
         let bytes = read_content(from, size, &quoted)?;
@@ -104,7 +104,7 @@ pub(super) fn read_tar(
 fn read_entry(found: &Header, first: bool) -> Result<(String, u64), ArchiveRefusal> {
     let wrong = |why: &str| ArchiveRefusal::Content(why.to_owned());
     let damaged = || match first {
-        true => wrong("it is no tar archive"),
+        true => wrong("it is not a tar archive"),
         false => wrong("a header in it is damaged"),
     };
     let mut summed = found.clone();
@@ -114,11 +114,11 @@ fn read_entry(found: &Header, first: bool) -> Result<(String, u64), ArchiveRefus
     }
     let size = found.entry_size().map_err(|_| damaged())?;
     let path = found.path_bytes();
-    let name = std::str::from_utf8(&path).map_err(|_| wrong("a name in it is no UTF-8"))?;
+    let name = std::str::from_utf8(&path).map_err(|_| wrong("a name in it is not UTF-8"))?;
     Ok((name.to_owned(), size))
 }
 
-/// The next block; where there is none, the archive was cut off.
+/// The next block; without one, the archive was cut off.
 fn read_block(from: &mut dyn Read, first: bool) -> Result<[u8; BLOCK], ArchiveRefusal> {
     let mut block = [0; BLOCK];
     let read = fill_buffer(from, &mut block)?;
@@ -127,7 +127,7 @@ fn read_block(from: &mut dyn Read, first: bool) -> Result<[u8; BLOCK], ArchiveRe
     }
     match read {
         BLOCK => Ok(block),
-        _ if first => Err(ArchiveRefusal::Content("it is no tar archive".into())),
+        _ if first => Err(ArchiveRefusal::Content("it is not a tar archive".into())),
         _ => Err(ArchiveRefusal::Content("it is cut off".into())),
     }
 }
@@ -145,14 +145,14 @@ fn fill_buffer(from: &mut dyn Read, buffer: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// After the first empty block: one more, and nothing.
+/// After the first empty block there must be exactly one more and then the end.
 fn check_end(from: &mut dyn Read) -> Result<(), ArchiveRefusal> {
     let mut rest = Vec::new();
     from.take(2 * BLOCK as u64).read_to_end(&mut rest)?;
     match rest == [0; BLOCK] {
         true => Ok(()),
         false if rest.len() < BLOCK => Err(ArchiveRefusal::Content("it is cut off".into())),
-        false => Err(ArchiveRefusal::Content("something follows its end".into())),
+        false => Err(ArchiveRefusal::Content("there is data after its end".into())),
     }
 }
 
@@ -174,7 +174,7 @@ fn read_content(from: &mut dyn Read, size: u64, name: &str) -> Result<Bytes, Arc
         return Err(ArchiveRefusal::Content(format!("{name:?} is cut off")));
     }
     if rest.iter().any(|b| *b != 0) {
-        return Err(ArchiveRefusal::Content(format!("something stands between {name:?} and what follows")));
+        return Err(ArchiveRefusal::Content(format!("there is data between {name:?} and the next file")));
     }
     Ok(bytes.freeze())
 }
@@ -209,7 +209,7 @@ mod tests {
         }
     }
 
-    /// A tar as others write it.
+    /// A tar as other tools write it.
     fn by_hand(entries: &[(&str, EntryType, u64, &[u8])]) -> Vec<u8> {
         let mut bytes = Vec::new();
         for (name, kind, size, content) in entries {
@@ -249,26 +249,26 @@ mod tests {
         for cut in [0, 1, BLOCK, BLOCK + 1, 2 * BLOCK, 5 * BLOCK, good.len() - 1] {
             why(&good[..cut]);
         }
-        assert!(why(&[&good[..], b"x"].concat()).contains("follows its end"));
-        assert!(why(&[&good[..], &[0; BLOCK]].concat()).contains("follows its end"));
+        assert!(why(&[&good[..], b"x"].concat()).contains("data after its end"));
+        assert!(why(&[&good[..], &[0; BLOCK]].concat()).contains("data after its end"));
     }
 
     #[test]
     fn hostile_entries_are_refused_by_name() {
         let regular = EntryType::Regular;
         for (entries, part) in [
-            (vec![("../a", regular, 0, &b""[..])], "leaves the folder"),
-            (vec![("/a", regular, 0, b"")], "leaves the folder"),
-            (vec![("a/../../b", regular, 0, b"")], "leaves the folder"),
+            (vec![("../a", regular, 0, &b""[..])], "is outside the folder"),
+            (vec![("/a", regular, 0, b"")], "is outside the folder"),
+            (vec![("a/../../b", regular, 0, b"")], "is outside the folder"),
             (vec![("a", EntryType::Symlink, 0, b"")], "is a link"),
             (vec![("a", EntryType::Link, 0, b"")], "is a link"),
             (vec![("a", EntryType::Directory, 0, b"")], "is a folder"),
-            (vec![("a", EntryType::Char, 0, b"")], "no regular file"),
-            (vec![("a", EntryType::Fifo, 0, b"")], "no regular file"),
-            (vec![("a", EntryType::GNUSparse, 0, b"")], "no regular file"),
-            (vec![("a", EntryType::GNULongName, 1, b"b")], "no regular file"),
-            (vec![("a", EntryType::XHeader, 1, b"b")], "no regular file"),
-            (vec![("a", regular, 1, b"x"), ("a", regular, 1, b"x")], "is there twice"),
+            (vec![("a", EntryType::Char, 0, b"")], "not a regular file"),
+            (vec![("a", EntryType::Fifo, 0, b"")], "not a regular file"),
+            (vec![("a", EntryType::GNUSparse, 0, b"")], "not a regular file"),
+            (vec![("a", EntryType::GNULongName, 1, b"b")], "not a regular file"),
+            (vec![("a", EntryType::XHeader, 1, b"b")], "not a regular file"),
+            (vec![("a", regular, 1, b"x"), ("a", regular, 1, b"x")], "occurs twice"),
             (vec![("b", regular, 1, b"x"), ("a", regular, 1, b"x")], "not in its place"),
             (vec![("a", regular, 2001, b"")], "more than is read"),
             (vec![("a", regular, 1 << 33, b"")], "more than is read"),
@@ -280,13 +280,13 @@ mod tests {
         }
         let many: Vec<_> = ["a", "b", "c", "d", "e"].map(|n| (n, regular, 0, &b""[..])).into();
         assert!(why(&by_hand(&many)).contains("after 4 files"));
-        assert!(why(b"").contains("no tar archive"));
-        assert!(why(&[7; 4 * BLOCK]).contains("no tar archive"));
+        assert!(why(b"").contains("not a tar archive"));
+        assert!(why(&[7; 4 * BLOCK]).contains("not a tar archive"));
         assert!(why(&[&[0x1f, 0x8b][..], &[0; BLOCK]].concat()).contains("compressed"));
         let bytes = by_hand(&[("a", regular, 0, b"")]);
         let named = |name: &str| name != "a";
         assert!(
-            matches!(read_tar(&mut &bytes[..], &named, &CAPS), Err(ArchiveRefusal::Content(w)) if w.contains("no file of"))
+            matches!(read_tar(&mut &bytes[..], &named, &CAPS), Err(ArchiveRefusal::Content(w)) if w.contains("not a file of"))
         );
     }
 }

@@ -1,4 +1,4 @@
-//! What is listed for an artifact, and how each entry is fetched.
+//! The listed entries of an artifact, and how each one is fetched.
 
 use crate::evidence::artifact::{self, ImageManifest};
 use crate::evidence::envelope::{self, BUNDLE_PREFIX, ENVELOPE};
@@ -12,14 +12,14 @@ use oci_registry::Registries;
 use oci_registry::{Answer, Descriptor, EvidencePlace, Manifest, Reference, Referrers};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Annotation of a bundle's manifest: what predicate it holds. A hint.
+/// Annotation of a bundle's manifest with its predicate type. A hint.
 pub(crate) const PREDICATE_TYPE: &str = "dev.sigstore.bundle.predicateType";
 /// Artifact type of cosign's OCI 1.1 experimental signatures.
 const EXPERIMENTAL: &str = "application/vnd.dev.cosign.artifact.sig.v1+json";
 /// Most different layers of one manifest that are read.
 const LAYERS: usize = 64;
 
-/// Something that is listed and not fetched yet.
+/// A listed entry that is not fetched yet.
 pub(super) struct CandidateEntry {
     place: EvidencePlace,
     hint: Hint,
@@ -49,7 +49,7 @@ enum Form {
 }
 
 impl CandidateEntry {
-    /// Whether its hints say that it is meant for `claim`.
+    /// Whether its hints say that it is for `claim`.
     pub(super) fn is_likely(&self, claim: &Claim) -> bool {
         match self.hint {
             Hint::Unknown | Hint::Attestation => false,
@@ -66,11 +66,11 @@ impl CandidateEntry {
     }
 }
 
-/// All that is listed.
+/// All listed entries.
 #[derive(Default)]
 pub(super) struct Candidates {
     pub(super) entries: Vec<CandidateEntry>,
-    /// Pieces that need no fetching to be judged: they are broken as listed.
+    /// Pieces that are broken already in the list, so that they need no fetching.
     pub(super) pieces: Vec<Piece<'static>>,
     /// Tags that could not be read.
     pub(super) unread: Vec<Unread>,
@@ -78,7 +78,7 @@ pub(super) struct Candidates {
     pub(super) referrers: Referrers,
 }
 
-/// Asks all places at once: referrers always, `.sig` where a signature is asked for, `.att` where a statement is.
+/// Asks all places at once: referrers always, `.sig` for a signature, `.att` for a statement.
 pub(super) async fn list_candidates(
     artifact: &Artifact,
     claims: &BTreeSet<Claim>,
@@ -106,7 +106,7 @@ pub(super) async fn list_candidates(
     all
 }
 
-/// What the list did not hold because its place was left out of it.
+/// The entries that are not in the list because their place was left out.
 pub(super) struct LeftOut {
     pub(super) entries: Vec<CandidateEntry>,
     pub(super) unread: Option<Unread>,
@@ -225,7 +225,7 @@ fn refuse_size(place: EvidencePlace, named: Digest, why: String) -> Unread {
     }
 }
 
-/// Layers grouped by digest, and whether there were more different ones than are read.
+/// Layers grouped by digest, and whether there were more different ones than the limit.
 fn group_distinct(layers: Vec<Descriptor>) -> (Vec<(Descriptor, Vec<Descriptor>)>, bool) {
     let mut groups: BTreeMap<Digest, (Descriptor, Vec<Descriptor>)> = BTreeMap::new();
     let mut more = false;
@@ -244,14 +244,14 @@ pub(super) struct Fetch<'a, 'r> {
     pub(super) artifact: &'a Artifact,
     pub(super) registries: &'a Registries,
     pub(super) ring: &'r KeyRing,
-    /// What is asked for.
+    /// The requested claims.
     pub(super) claims: &'a BTreeSet<Claim>,
     pub(super) cap: u64,
     /// As in `GatherOptions`.
     pub(super) only: Option<&'a BTreeSet<Digest>>,
 }
 
-/// What fetching one entry gave.
+/// The result of fetching one entry.
 #[derive(Default)]
 pub(super) struct FetchedEntry<'r> {
     pub(super) pieces: Vec<Piece<'r>>,
@@ -295,7 +295,7 @@ impl<'r> Fetch<'_, 'r> {
             Answer::Unread(unread) => return read.unread.push(unread.into()),
         };
         if hint == Hint::Unknown && !artifact::is_image(&manifest) {
-            return; // An index, or something newer than we are: it holds no layer of ours.
+            return; // An index or a newer format: it has no layer that we can read.
         }
         let image = match artifact::parse_image(&manifest) {
             Ok(image) => image,
@@ -309,11 +309,11 @@ impl<'r> Fetch<'_, 'r> {
         let is_bundle = |d: &Descriptor| d.media_type.starts_with(BUNDLE_PREFIX);
         let bundles = image.layers.iter().flatten().filter(|d| is_bundle(d)).count();
         if bundles > 1 {
-            let why = format!("its manifest has {bundles} bundle layers where one is read");
+            let why = format!("its manifest has {bundles} bundle layers, but only one is allowed");
             return read.pieces.push(make_broken(place, manifest.digest, why, hint));
         }
         if bundles == 0 && has_bundle_type(&image) {
-            let why = "its manifest says that it is a bundle and has none".to_owned();
+            let why = "its manifest has the type of a bundle but contains none".to_owned();
             read.pieces.push(make_broken(place, manifest.digest, why, hint.clone()));
         }
         let (layers, more) = group_distinct(image.layers.unwrap_or_default());
@@ -338,7 +338,7 @@ impl<'r> Fetch<'_, 'r> {
         }
     }
 
-    /// `named`: the digest by which a person finds the piece again.
+    /// `named`: the digest by which a user can find the piece.
     async fn read_layer(
         &self,
         place: EvidencePlace,
@@ -350,7 +350,7 @@ impl<'r> Fetch<'_, 'r> {
     ) {
         if blob.size > self.cap {
             let why = format!("it is {} bytes long; at most {} are read", blob.size, self.cap);
-            // Where the newest decides, this one may be it: the others prove nothing then.
+            // For claims where the newest piece decides, this may be the newest, so the others prove nothing.
             let decides = |claim: &Claim| judge::needs_all(claim) && hint.can_be(claim);
             let counts = self.only.is_none_or(|only| only.contains(&named));
             if counts && self.claims.iter().any(decides) {
@@ -366,7 +366,7 @@ impl<'r> Fetch<'_, 'r> {
                     reason: Verified::RegistryError,
                     request: format!("blob {}", blob.digest),
                     status: None,
-                    why: format!("the evidence is listed ({}), its blob is not there", place.as_str()),
+                    why: format!("the evidence is listed ({}), but its blob is missing", place.as_str()),
                     retryable: false,
                 });
             }

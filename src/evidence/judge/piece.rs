@@ -1,5 +1,4 @@
-//! One piece of evidence, read by itself: what it says of itself and who signed it. What it proves is decided
-//! by the module above.
+//! One piece of evidence without context: its content and its signer. The parent module decides what it proves.
 
 use crate::evidence::approvals;
 use crate::evidence::envelope;
@@ -12,14 +11,14 @@ use crate::evidence::statement::{self, COSIGN_SIGN, ParsedStatement};
 use crate::model::evidence::Claim;
 use crate::model::id::Digest;
 
-/// What a registry says that something is: never proof.
+/// The kind of a piece according to the registry: never proof.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hint {
-    /// Nothing that helps.
+    /// Unknown kind.
     Unknown,
     /// A cosign signature.
     Signature,
-    /// A statement of whatever type, but no signature: what stands in a `.att` manifest.
+    /// A statement of any type, but not a signature: a piece from a `.att` manifest.
     Attestation,
     /// A statement of this predicate type.
     Type(String),
@@ -36,7 +35,7 @@ impl Hint {
         }
     }
 
-    /// Whether something with this hint may be meant for `claim`.
+    /// Whether a piece with this hint may be for `claim`.
     #[must_use]
     pub fn can_be(&self, claim: &Claim) -> bool {
         match self {
@@ -48,7 +47,7 @@ impl Hint {
     }
 }
 
-/// Whether a statement of this predicate type speaks to `claim`.
+/// Whether a statement of this predicate type belongs to `claim`.
 pub(super) fn speaks_to(predicate_type: &str, claim: &Claim) -> bool {
     match claim {
         Claim::Artifact => false,
@@ -61,30 +60,30 @@ pub(super) fn speaks_to(predicate_type: &str, claim: &Claim) -> bool {
     }
 }
 
-/// What a piece of evidence turned out to be, by its own content.
+/// The kind of a piece of evidence according to its content.
 #[derive(Debug)]
 pub enum PieceContent<'r> {
     /// A simple-signing payload.
     Simple {
-        /// Who signed it, or why nobody whom we trust.
+        /// The trusted key that signed it, or why there is none.
         signer: Result<&'r RingKey, String>,
         /// Whether it is about the artifact.
         about: Result<(), String>,
     },
     /// An in-toto statement.
     Statement {
-        /// Who signed it, or why nobody whom we trust.
+        /// The trusted key that signed it, or why there is none.
         signer: Result<&'r RingKey, String>,
         /// What it says.
         parsed: ParsedStatement,
-        /// Whether it may stand for a signature: a bundle may, an attestation in a `.att` manifest may not.
+        /// Whether it may count as a signature: a bundle may, an attestation in a `.att` manifest may not.
         may_sign: bool,
     },
-    /// Something that could not be read as either.
+    /// A piece that is neither.
     Unreadable {
         /// Why.
         why: String,
-        /// What it may have been meant to be.
+        /// Its probable kind.
         hint: Hint,
     },
 }
@@ -111,7 +110,7 @@ impl<'r> PieceContent<'r> {
         Self::from_opened(envelope::open_envelope(bytes, ring), hint, false, digest)
     }
 
-    /// Reads a bare statement, as older controllers attach approvals: never proof.
+    /// Reads a statement without envelope, as older controllers attach approvals: never proof.
     #[must_use]
     pub fn from_unsigned(bytes: Vec<u8>, hint: Hint, digest: &Digest) -> Self {
         let signer = Err("it is not signed".to_owned());
@@ -132,15 +131,15 @@ impl<'r> PieceContent<'r> {
     }
 }
 
-/// One piece of evidence: where it was found, and what it is.
+/// One piece of evidence: its place and its content.
 #[derive(Debug)]
 pub struct Piece<'r> {
-    /// Where, in words.
+    /// Its place, as text.
     pub place: &'static str,
     /// Its manifest (bundle referrer) or layer (`.sig`, `.att`).
     pub digest: Digest,
     /// The signed file itself.
     pub blob: Digest,
-    /// What it is.
+    /// Its content.
     pub content: PieceContent<'r>,
 }

@@ -1,4 +1,4 @@
-//! One piece against one claim: does it prove it, and if not, how near did it come?
+//! Compares one piece with one claim: whether it proves the claim, and if not, how close it is.
 
 use super::piece::{Piece, PieceContent, speaks_to};
 use super::{find_role, format_role};
@@ -12,7 +12,7 @@ use crate::model::id::OrderRef;
 use crate::model::kitchen::{ProvenanceRules, Role};
 use std::sync::Arc;
 
-/// How near a piece came to proving a claim: the nearest one gives the message.
+/// How close a piece is to proving a claim: the closest one gives the message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Near {
     Unreadable,
@@ -22,7 +22,7 @@ pub(super) enum Near {
     WrongContent,
 }
 
-/// A statement by a key that may vouch for the claim, about this artifact.
+/// A statement about this artifact, by a key that is trusted for the claim.
 pub(super) struct FoundStatement<'a> {
     parsed: &'a ParsedStatement,
     proof: Proof,
@@ -62,7 +62,7 @@ impl FoundStatement<'_> {
         })
     }
 
-    /// The report itself may be large and is not kept.
+    /// Drops the report itself, which may be large.
     pub(super) fn prove_scan(self) -> Result<ScanProof, (Near, String)> {
         let scan = scans::parse_scan(self.parsed).map_err(|why| (Near::WrongContent, why))?;
         Ok(ScanProof {
@@ -81,7 +81,7 @@ fn make_statement(parsed: &ParsedStatement, predicate: serde_json::Value) -> Arc
     Arc::new(Statement { predicate_type, subject, predicate, time })
 }
 
-/// `None`: the piece has nothing to do with signatures.
+/// `None`: the piece is not about signatures.
 pub(super) fn weigh_signature(piece: &Piece<'_>) -> Option<Result<Proof, (Near, String)>> {
     match &piece.content {
         PieceContent::Simple { signer, about } => Some(check_vouching(piece, signer, about, Role::Signature)),
@@ -92,7 +92,7 @@ pub(super) fn weigh_signature(piece: &Piece<'_>) -> Option<Result<Proof, (Near, 
     }
 }
 
-/// `None`: the piece has nothing to do with this claim.
+/// `None`: the piece is not about this claim.
 pub(super) fn weigh_statement<'a>(
     piece: &'a Piece<'_>,
     claim: &Claim,

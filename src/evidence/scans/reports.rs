@@ -1,5 +1,5 @@
-//! The reports inside a scan: Trivy, Grype, SARIF, CycloneDX and in-toto's own list, told apart by their
-//! shape. Read row by row into [`Finding`]s; nothing else of a report is kept in memory.
+//! The reports inside a scan: Trivy, Grype, SARIF, CycloneDX and in-toto's own list, recognised by their structure.
+//! Read row by row into [`Finding`]s; nothing else of a report is kept in memory.
 
 use super::{ScanFinding, Severity};
 use serde::Deserialize;
@@ -7,8 +7,8 @@ use serde::de::IgnoredAny;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-/// The findings of a report; `None` where it has no data: no known shape, or one that says nothing of
-/// findings (an empty object, a Trivy report without results, a SARIF run without results, a plain SBOM).
+/// The findings of a report; `None` if it has no data: an unknown structure, or one without a list of findings (an
+/// empty object, a Trivy report without results, a SARIF run without results, a plain SBOM).
 pub(super) fn parse_findings(report: &str) -> Option<Vec<ScanFinding>> {
     if report.trim_start().starts_with('[') {
         return parse_in_toto(report);
@@ -23,7 +23,7 @@ pub(super) fn parse_findings(report: &str) -> Option<Vec<ScanFinding>> {
     }
 }
 
-/// By which member a report is told.
+/// The members by which a report is recognised.
 #[derive(Deserialize)]
 struct ReportShape {
     matches: Option<IgnoredAny>,
@@ -61,7 +61,7 @@ fn parse_trivy(report: &str) -> Option<Vec<ScanFinding>> {
         severity: String,
     }
     let report: Report = serde_json::from_str(report).ok()?;
-    // A scan for misconfigurations, secrets or licences looked for no vulnerabilities.
+    // A scan for misconfigurations, secrets or licences did not look for vulnerabilities.
     let other = |t: &Target| {
         t.vulnerabilities.is_none()
             && t.class.as_deref().is_some_and(|c| !matches!(c, "os-pkgs" | "lang-pkgs"))
@@ -127,7 +127,7 @@ fn parse_grype(report: &str) -> Option<Vec<ScanFinding>> {
     )
 }
 
-/// A result's `level` cannot tell critical from high: the rule's `security-severity` is what counts.
+/// A result's `level` does not distinguish critical from high, so the rule's `security-severity` counts.
 fn parse_sarif(report: &str) -> Option<Vec<ScanFinding>> {
     #[derive(Deserialize)]
     struct Report {

@@ -1,6 +1,6 @@
-//! One request to an API server, asked again while the server says that it is busy, for a bounded while.
+//! One request to an API server, with a bounded number of retries while the server says that it is busy.
 //!
-//! Only for requests that may be sent twice: lists, applies, and objects whose name says what they hold.
+//! Only for requests that may be sent twice: lists, applies, and objects whose name depends on their content.
 
 use bytes::Bytes;
 use http::Request;
@@ -16,13 +16,13 @@ const TRIES: u32 = 6;
 /// The pause before the second try; each later one is twice as long.
 const FIRST: Duration = Duration::from_millis(250);
 
-/// Longest pause that is waited for. Who asks for more is believed, and told of instead.
+/// Longest pause. If the server asks for a longer one, there is no retry and the failure is reported.
 const LONGEST: Duration = Duration::from_secs(30);
 
-/// Sends `request` and gives the body of the answer.
+/// Sends `request` and returns the body of the response.
 ///
 /// # Errors
-/// It could not be sent, or the answer is no success: [`kube::Error::Api`], with the server's words.
+/// It could not be sent, or the response is not a success: [`kube::Error::Api`], with the server's message.
 pub async fn send_request(client: &Client, request: Request<Vec<u8>>) -> Result<Bytes, kube::Error> {
     let mut attempt = 1;
     loop {
@@ -45,7 +45,7 @@ pub async fn send_request(client: &Client, request: Request<Vec<u8>>) -> Result<
     }
 }
 
-/// The server's own words, or what a proxy in front of it says.
+/// The message of the server, or of a proxy in front of it.
 fn parse_status(code: u16, body: &[u8]) -> Status {
     match serde_json::from_slice::<Status>(body) {
         Ok(status) => Status { code, ..status },
@@ -55,20 +55,20 @@ fn parse_status(code: u16, body: &[u8]) -> Status {
     }
 }
 
-/// `Retry-After` in seconds; its other form, a date, is none that API servers write.
+/// `Retry-After` in seconds; API servers do not use its other form, a date.
 fn parse_seconds(text: &str) -> Option<Duration> {
     text.trim().parse().ok().map(Duration::from_secs)
 }
 
-/// How long to wait before try `attempt` + 1; `None`: this is the answer.
+/// How long to wait before try `attempt` + 1; `None`: the response is final.
 fn decide_pause(code: u16, asked: Option<Duration>, attempt: u32) -> Option<Duration> {
-    // A 500 with a time to come back is an API server's "server timeout".
+    // A 500 with Retry-After is an API server's "server timeout".
     let busy = matches!(code, 429 | 502 | 503 | 504) || code == 500 && asked.is_some();
     if !busy || attempt >= TRIES || asked.is_some_and(|asked| asked > LONGEST) {
         return None;
     }
     let doubled = FIRST.saturating_mul(1 << (attempt - 1));
-    // Many clients that were turned away together do not come back together.
+    // Random, so that many clients that were refused together do not retry together.
     Some(asked.unwrap_or_default().max(doubled.mul_f64(rand::random_range(1.0..1.5))))
 }
 
@@ -86,7 +86,7 @@ mod tests {
         }
         assert_eq!(decide_pause(429, asked(9), 1), asked(9));
         assert!(decide_pause(429, asked(0), 1).is_some());
-        assert_eq!(decide_pause(429, asked(86_400), 1), None, "nobody waits for a day");
+        assert_eq!(decide_pause(429, asked(86_400), 1), None, "a pause of a day is not waited for");
         assert_eq!(decide_pause(500, None, 1), None);
         assert_eq!(decide_pause(500, asked(1), 1), asked(1));
         assert_eq!(decide_pause(429, asked(1), TRIES), None);

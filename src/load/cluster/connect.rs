@@ -1,4 +1,4 @@
-//! Who asks which API server: a kubeconfig's context, or the service account of the Pod this runs in.
+//! Connects to an API server: with a kubeconfig's context, or with the service account of the surrounding Pod.
 
 use crate::error::{At, Failure};
 use git_commits::Environment;
@@ -7,19 +7,19 @@ use kube::{Client, Config};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Where a Pod finds its service account.
+/// Folder of the service account in a Pod.
 pub const SERVICE_ACCOUNT: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Longest wait for a connection.
 const CONNECT: Duration = Duration::from_secs(10);
 
-/// Longest wait for the next part of an answer.
+/// Longest wait for the next part of a response.
 const ANSWER: Duration = Duration::from_secs(60);
 
 /// A client for one API server.
 #[derive(Clone)]
 pub struct Connection {
-    /// As messages name it: `cluster <context>`.
+    /// Its name in messages: `cluster <context>`.
     pub name: String,
     /// Asks.
     pub client: Client,
@@ -28,22 +28,22 @@ pub struct Connection {
 /// How to reach API servers.
 #[derive(Debug, Clone)]
 pub struct ClusterAccess {
-    /// What `KUBECONFIG` and the home folder name.
+    /// The environment, for `KUBECONFIG` and the home folder.
     pub environment: Environment,
-    /// Relative paths of `KUBECONFIG` start here.
+    /// Base folder for relative paths in `KUBECONFIG`.
     pub working: PathBuf,
     /// Folder of the service account ([`SERVICE_ACCOUNT`]).
     pub account: PathBuf,
-    /// Longest wait for the next part of an answer; 60 s when absent.
+    /// Longest wait for the next part of a response; 60 s when absent.
     pub timeout: Option<Duration>,
 }
 
 impl ClusterAccess {
     /// Prepares a client for `context` (`None`: the current one; without any kubeconfig, the cluster around
-    /// this Pod). Nothing is asked yet. Must be called within a tokio runtime.
+    /// this Pod). Sends no request. Must be called within a tokio runtime.
     ///
     /// # Errors
-    /// There is no such context, no kubeconfig and no Pod, or a kubeconfig that does not read.
+    /// There is no such context, neither a kubeconfig nor a Pod, or the kubeconfig cannot be read.
     pub async fn open_connection(&self, context: Option<&str>) -> Result<Connection, Failure> {
         let (name, mut config) = match (self.read_kubeconfig()?, context) {
             (Some((kubeconfig, files)), context) => {
@@ -53,7 +53,7 @@ impl ClusterAccess {
                 self.build_from_pod()?
             }
             (None, context) => {
-                let cause = "there is no kubeconfig, and this is no Pod with a service account";
+                let cause = "there is no kubeconfig, and this is not a Pod with a service account";
                 let what = context.map_or("the cluster".to_owned(), |c| format!("cluster {c}"));
                 return Err(Failure::new_input("no-kubeconfig", cause)
                     .with_object(what)
@@ -63,7 +63,7 @@ impl ClusterAccess {
         config.connect_timeout = Some(CONNECT);
         config.read_timeout = Some(self.timeout.unwrap_or(ANSWER));
         config.reset_reader_on_write = true;
-        // The crate would wait as long as a server says, for ever; `ask` waits for a bounded while.
+        // The crate would wait as long as a server asks for, without limit; the waits of `ask` are bounded.
         config.default_retry = false;
         let name = format!("cluster {name}");
         let client = Client::try_from(config).map_err(|error| {
@@ -72,7 +72,7 @@ impl ClusterAccess {
         Ok(Connection { name, client })
     }
 
-    /// All files of `KUBECONFIG`, else `~/.kube/config` where it is there, with their names.
+    /// All files of `KUBECONFIG`, otherwise `~/.kube/config` if it exists, merged; with their names.
     fn read_kubeconfig(&self) -> Result<Option<(Kubeconfig, String)>, Failure> {
         let given = self.environment.get_path("KUBECONFIG");
         let files: Vec<PathBuf> = match &given {
@@ -133,12 +133,12 @@ impl ClusterAccess {
                 .with_place(at())
         })?;
         if !own_proxy {
-            // The crate would hold the proxy's own host against NO_PROXY.
+            // The crate would compare the proxy's own host with NO_PROXY.
             config.proxy_url = match self.find_proxy(&config) {
                 Some((variable, proxy)) => Some(
                     proxy
                         .parse()
-                        .map_err(|_| Failure::new_input("proxy", "it is no URL").with_object(variable))?,
+                        .map_err(|_| Failure::new_input("proxy", "it is not a URL").with_object(variable))?,
                 ),
                 None => None,
             };
@@ -146,7 +146,7 @@ impl ClusterAccess {
         Ok((name, config))
     }
 
-    /// What HTTPS_PROXY names, unless NO_PROXY names the API server's host.
+    /// The proxy of HTTPS_PROXY, unless NO_PROXY names the API server's host.
     fn find_proxy(&self, config: &Config) -> Option<(&'static str, &str)> {
         if config.cluster_url.scheme_str() != Some("https")
             || self.environment.bypasses_proxy(config.cluster_url.host().unwrap_or_default())
@@ -165,7 +165,7 @@ impl ClusterAccess {
         let port = self.environment.get("KUBERNETES_SERVICE_PORT").unwrap_or("443");
         let host = if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
         let url = format!("https://{host}:{port}");
-        let uri = url.parse().map_err(|_| wrong(format!("{url} is no address of an API server")))?;
+        let uri = url.parse().map_err(|_| wrong(format!("{url} is not a valid address of an API server")))?;
         let token = self.account.join("token");
         for file in [&token, &self.account.join("ca.crt")] {
             check_readable(file).map_err(&wrong)?;
@@ -184,13 +184,13 @@ fn check_readable(file: &Path) -> Result<(), String> {
     }
 }
 
-/// What went wrong, without what a credential plugin was given or said on its standard output.
+/// The cause of an error, without the input and the standard output of a credential plugin.
 pub fn format_reason(error: &kube::Error) -> String {
     let words = format_error(error);
-    // The HTTP stack's own, which names nobody.
+    // The HTTP library's message, which does not name the proxy.
     if words.contains("proxy authorization required") {
-        return "the proxy on the way (HTTPS_PROXY, or proxy-url in the kubeconfig) wants credentials, or refuses \
-                those it got (HTTP 407)"
+        return "the proxy (HTTPS_PROXY, or proxy-url in the kubeconfig) requires credentials, or refused \
+                the given ones (HTTP 407)"
             .to_owned();
     }
     words
@@ -223,7 +223,7 @@ fn format_credential_error(error: &kube::client::AuthError) -> String {
     }
 }
 
-/// An error with its causes, each said once.
+/// An error with its causes, without repetition.
 fn format_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();

@@ -1,8 +1,8 @@
-//! Whether a cluster's definition of Orders lets promotions in.
+//! Whether a cluster's definition of Orders keeps promotions.
 //!
-//! The definitions of August 2026 do not: an API server that has them drops `spec.promotion` in silence, and a gate
-//! that somebody wrote never arrives. Definitions themselves are not for a reader's eyes, but what an API server
-//! says of its API is for everybody who may talk to it (`system:discovery`).
+//! The definitions of August 2026 do not: an API server with them silently drops `spec.promotion`, and gates that are
+//! written there have no effect. A reader usually has no right to read definitions, but every authenticated user may
+//! read the server's OpenAPI documents (`system:discovery`).
 
 use super::ask::send_request;
 use crate::model::naming::API_VERSION;
@@ -11,7 +11,7 @@ use kube::api::ListParams;
 use kube::core::Request;
 use serde_json::Value;
 
-/// Asks. `None`: the server does not say.
+/// Asks the server. `None`: the server does not say.
 pub async fn fetch_drops_promotions(client: &Client) -> Option<bool> {
     let request =
         Request::new(format!("/openapi/v3/apis/{API_VERSION}")).list(&ListParams::default()).ok()?;
@@ -19,7 +19,7 @@ pub async fn fetch_drops_promotions(client: &Client) -> Option<bool> {
     parse_drops_promotions(&serde_json::from_slice(&bytes).ok()?)
 }
 
-/// What an OpenAPI document of our group says of it.
+/// Reads the same from an OpenAPI document of our group.
 fn parse_drops_promotions(document: &Value) -> Option<bool> {
     let schemas = document.pointer("/components/schemas")?.as_object()?;
     let order = schemas.iter().find(|(name, _)| name.ends_with(".Order")).map(|(_, schema)| schema)?;

@@ -1,17 +1,17 @@
-//! What of an object is kept: who wrote which field, and what decisions never use, is left behind.
+//! Which fields of an object are kept: field managers, and fields that no decision uses, are dropped.
 
 use crate::model::kind::Kind;
 use crate::model::naming::API_VERSION;
 use serde_json::{Map, Value};
 
-/// The annotation in which kubectl keeps the whole object once more.
+/// The annotation in which kubectl keeps a copy of the whole object.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 
-/// An object of ours: all of it but who wrote which field, and with its kind, which a list may leave out. Of a
-/// Serving no status: what one says in a cluster is told by a run and believed by none.
+/// An object of ours: all fields except the field managers, and with its kind, which a list may leave out. A Serving
+/// loses its status: runs write it to clusters, and no decision reads it from there.
 pub fn keep_object(kind: Kind, item: Value) -> Value {
     let Value::Object(item) = item else {
-        // The loader says what is wrong with it, by its kind.
+        // The loader reports what is wrong with it, and needs its kind.
         return add_kind(kind, Map::from_iter([("spec".to_owned(), item)]));
     };
     let mut object = add_kind(kind, item);
@@ -40,8 +40,8 @@ fn add_kind(kind: Kind, mut item: Map<String, Value>) -> Value {
     Value::Object(object)
 }
 
-/// Fields of an Application that decisions use. What it may carry besides (Helm values, parameters of
-/// plugins, the state of every resource) is nobody's business here.
+/// Fields of an Application that decisions use. Its other content (Helm values, parameters of plugins, the state of
+/// every resource) is not needed and may be confidential.
 const APPLICATION: &[&str] = &[
     "metadata/name",
     "metadata/namespace",
@@ -75,7 +75,7 @@ const APPLICATION: &[&str] = &[
     "status/reconciledAt",
 ];
 
-/// An Application: what decisions use of it.
+/// The fields of an Application that decisions use.
 pub fn keep_application(item: &Value) -> Value {
     let mut object = Map::new();
     object.insert("apiVersion".into(), "argoproj.io/v1alpha1".into());
@@ -83,7 +83,7 @@ pub fn keep_application(item: &Value) -> Value {
     for pointer in APPLICATION {
         copy_value(item, pointer, &mut object);
     }
-    // That there are several, and how many, without what they hold.
+    // Only how many sources there are, and their URLs.
     let sources = item.pointer("/spec/sources").and_then(Value::as_array).filter(|all| !all.is_empty());
     if let (Some(sources), Some(spec)) = (sources, object.get_mut("spec").and_then(Value::as_object_mut)) {
         let urls = sources.iter().map(|source| {
@@ -96,8 +96,8 @@ pub fn keep_application(item: &Value) -> Value {
     Value::Object(object)
 }
 
-/// Copies the value at `pointer`, and the objects above it as far as they are there. A wrong type on the
-/// way is copied as it is, so that the loader says so.
+/// Copies the value at `pointer`, and the objects above it if they exist. A value of a wrong type on the way is
+/// copied unchanged, so that the loader reports it.
 fn copy_value(from: &Value, pointer: &str, into: &mut Map<String, Value>) {
     let (first, rest) = pointer.split_once('/').map_or((pointer, None), |(first, rest)| (first, Some(rest)));
     let key = first.replace("~1", "/");

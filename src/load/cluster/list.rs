@@ -1,4 +1,4 @@
-//! Lists of an API server: page by page, and whole or not at all.
+//! Lists of an API server, page by page: a list is complete, or it is reported as unread.
 
 use super::ask::send_request;
 use super::connect::format_reason;
@@ -10,16 +10,16 @@ use serde::Deserialize;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Objects that are asked for at once.
+/// Objects in one request.
 const PAGE: u32 = 500;
 
-/// A server that never comes to an end with its pages is wrong.
+/// Most pages of a list, against a server that never ends.
 const PAGES: usize = 20_000;
 
 /// The version of every API that is read.
 const VERSION: &str = "v1alpha1";
 
-/// Why a list is missing, or not whole.
+/// Why a list is missing or incomplete.
 pub enum Missing {
     /// The server has no such kind.
     Kind,
@@ -31,7 +31,7 @@ pub enum Missing {
 pub struct Lists<'c> {
     client: &'c Client,
     group: &'static str,
-    /// Plural names that the server says it serves; `None`: it does not tell.
+    /// Plural names that the server says it serves; `None`: the server does not say.
     served: Option<BTreeSet<String>>,
 }
 
@@ -59,8 +59,8 @@ struct PageMeta {
 }
 
 impl<'c> Lists<'c> {
-    /// Asks which kinds of `group` there are. A user without the right to a kind is told "forbidden" even
-    /// where it does not exist, so that the lists alone would not tell.
+    /// Asks which kinds of `group` exist. A user without the right to a kind gets "forbidden" even if the kind does not
+    /// exist, so the lists alone do not show this.
     pub async fn new(client: &'c Client, group: &'static str) -> Self {
         let discovered = match Request::new(format!("/apis/{group}/{VERSION}")).list(&ListParams::default()) {
             Ok(request) => send_request(client, request).await,
@@ -71,16 +71,16 @@ impl<'c> Lists<'c> {
                 .ok()
                 .map(|all| all.resources.into_iter().map(|resource| resource.name).collect()),
             Err(kube::Error::Api(status)) if status.code == 404 => Some(BTreeSet::new()),
-            // Whatever it is, the lists meet it again and say it.
+            // The lists meet the same error and report it.
             Err(_) => None,
         };
         Self { client, group, served }
     }
 
-    /// Lists the kind with this plural name. A continuation that expired starts it over, once.
+    /// Lists the kind with this plural name. After an expired continuation it starts again, once.
     ///
     /// # Errors
-    /// The kind is not there, or the list could not be read to its end: then with what was read of it.
+    /// The kind does not exist, or the list could not be read to its end; then with the items that were read.
     pub async fn fetch_list(
         &mut self,
         plural: &str,
@@ -98,8 +98,8 @@ impl<'c> Lists<'c> {
             match self.fetch_pages(&request, selector, &mut items).await {
                 Ok(()) => return Ok(items),
                 Err(Stopped::Expired) if again => again = false,
-                // Where the server says that it serves the kind, "not found" is somebody in between, or a server that
-                // is starting: taken for "not installed", every veto would be gone.
+                // If the server says that it serves the kind, "not found" comes from a proxy or a starting server. Treating
+                // it as "not installed" would lose every veto.
                 Err(Stopped::Failed(kube::Error::Api(status)))
                     if status.code == 404 && items.is_empty() && self.served.is_none() =>
                 {
@@ -140,29 +140,28 @@ impl<'c> Lists<'c> {
                 kube::Error::Api(status) if status.code == 410 => Stopped::Expired,
                 error => Stopped::Failed(error),
             })?;
-            let page: Page = serde_json::from_slice(&bytes)
-                .map_err(|error| Stopped::Odd(format!("the server answered with no list: {error}")))?;
+            let page: Page = serde_json::from_slice(&bytes).map_err(|error| {
+                Stopped::Odd(format!("the response of the server is not a list: {error}"))
+            })?;
             items.extend(page.items);
             match page.metadata.next.filter(|token| !token.is_empty()) {
                 None => return Ok(()),
                 Some(token) if next.as_ref() == Some(&token) => {
-                    return Err(Stopped::Odd(
-                        "the server gives the same continuation again and again".into(),
-                    ));
+                    return Err(Stopped::Odd("the server keeps returning the same continuation".into()));
                 }
                 Some(token) => next = Some(token),
             }
         }
-        Err(Stopped::Odd(format!("the server gives more than {PAGES} pages")))
+        Err(Stopped::Odd(format!("the server returns more than {PAGES} pages")))
     }
 }
 
-/// Why a list was not read to its end.
+/// Why reading a list stopped before its end.
 enum Stopped {
     /// The continuation is too old.
     Expired,
     /// The request failed.
     Failed(kube::Error),
-    /// The answer is not what an API server answers.
+    /// The response is not one of an API server.
     Odd(String),
 }

@@ -1,8 +1,8 @@
-//! What clusters gave, as a folder of files and back: a decision can be made again from it, without them.
+//! Writes the objects of clusters to a folder and reads them back, to repeat a decision without the clusters.
 //!
-//! Each object is a file of its own at a path that follows from its name, so that two snapshots differ where
-//! the clusters did. `snapshot.yaml` says which folder was which source; what is read back means exactly what
-//! it meant when it came from the cluster.
+//! Each object is its own file at a path made from its name, so that two snapshots differ only where the clusters
+//! differed. `snapshot.yaml` maps folders to sources; objects that are read back mean exactly the same as objects
+//! from the cluster.
 
 use super::Fetched;
 use crate::error::{At, Failure};
@@ -21,13 +21,13 @@ pub const FILE: &str = "snapshot.yaml";
 /// One source of a snapshot.
 #[derive(Debug, Clone)]
 pub struct SnapshotPart {
-    /// As Servings remember it: `cluster:<context>`.
+    /// Its name in Servings: `cluster:<context>`.
     pub source: Arc<str>,
-    /// What it gave.
+    /// Its objects.
     pub fetched: Fetched,
 }
 
-/// The snapshot's own words.
+/// Content of `snapshot.yaml`.
 #[derive(Deserialize)]
 struct SnapshotHeader {
     sources: Vec<WrittenSource>,
@@ -86,7 +86,7 @@ pub fn build_files(parts: &[SnapshotPart]) -> BTreeMap<String, String> {
 /// Reads a snapshot back.
 ///
 /// # Errors
-/// A file of it is gone or wrong: a snapshot is read whole or not at all.
+/// A file of it is missing or wrong: an incomplete snapshot is not used.
 pub fn read_parts(folder: &dyn Files) -> Result<Vec<SnapshotPart>, Failure> {
     let unread = |path: &str, why: String| {
         Failure::new_input("snapshot", why)
@@ -95,7 +95,7 @@ pub fn read_parts(folder: &dyn Files) -> Result<Vec<SnapshotPart>, Failure> {
     };
     let one = |path: &str| -> Result<kube_yaml::node::Node, Failure> {
         let bytes = folder.read_file(path).map_err(|lost| unread(&lost.path, lost.why))?;
-        let bytes = bytes.ok_or_else(|| unread(path, "is not there".into()))?;
+        let bytes = bytes.ok_or_else(|| unread(path, "does not exist".into()))?;
         let text = damage::check_text(&bytes).and_then(parse::parse_one);
         text.map_err(|error| {
             Failure::from_yaml(&error, &format_file_name(&folder.name(), path)).with_object("the snapshot")
@@ -107,7 +107,7 @@ pub fn read_parts(folder: &dyn Files) -> Result<Vec<SnapshotPart>, Failure> {
     let mut parts = Vec::with_capacity(marker.sources.len());
     for WrittenSource { source, name, folder: below, applications, drops_promotions } in marker.sources {
         if !source.starts_with(CLUSTER) {
-            return Err(unread(FILE, format!("{source:?} is no source that was a cluster")));
+            return Err(unread(FILE, format!("{source:?} is not a cluster source")));
         }
         let mut fetched = Fetched {
             name,
@@ -127,7 +127,10 @@ pub fn read_parts(folder: &dyn Files) -> Result<Vec<SnapshotPart>, Failure> {
             match (path.starts_with("applications/"), &mut fetched.applications) {
                 (true, Some(Ok(all))) => all.push(object),
                 (true, Some(Err(_)) | None) => {
-                    return Err(unread(&entry.path, "is there, though no Argo CD was".into()));
+                    return Err(unread(
+                        &entry.path,
+                        "exists, although the snapshot was made without Argo CD".into(),
+                    ));
                 }
                 (false, _) => {
                     fetched.files.insert(path.to_owned(), object.to_string());

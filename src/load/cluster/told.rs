@@ -1,7 +1,7 @@
-//! What the Servings of a cluster say now: so that only what changed is written to them.
+//! The current content of a cluster's Servings, so that only changes are written to them.
 //!
-//! No decision sees it. What is deployed, voted and seen is in git alone, and what somebody wrote into a
-//! cluster's Serving is written over.
+//! No decision uses it. Deployments, votes and observations are kept in git only, and changes that others made to
+//! a cluster's Serving are overwritten.
 
 use crate::model::evidence::ScanCounts;
 use crate::model::id::{Digest, OrderRef};
@@ -10,7 +10,7 @@ use crate::model::time::Time;
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The members of `Serving.status` that are written; what else stands there is somebody else's.
+/// The members of `Serving.status` that Expedite writes; all other members belong to other writers.
 pub const MEMBERS: [&str; 12] = [
     "targetPreparationName",
     "targetSince",
@@ -29,16 +29,16 @@ pub const MEMBERS: [&str; 12] = [
 /// The conditions that are written.
 const CONDITIONS: [&str; 3] = ["Ready", "Approved", "Verified"];
 
-/// What the Servings of one cluster say.
+/// The Servings of one cluster.
 #[derive(Debug, Clone, Default)]
 pub struct Servings {
-    /// By Order.
+    /// Servings by Order.
     pub told: BTreeMap<OrderRef, Told>,
     /// The cluster has no such kind.
     pub undefined: bool,
 }
 
-/// What one Serving says, as far as it takes to write over it, and to know which news it has not heard.
+/// The parts of one Serving that are needed to overwrite its status and to find the news that it does not have yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Told {
     /// Its uid.
@@ -47,20 +47,20 @@ pub struct Told {
     pub version: String,
     /// [`hash_status`] of its status.
     pub hash: Digest,
-    /// When the newest promotion that it tells of was made.
+    /// Time of the newest promotion in it.
     pub promoted: Option<Time>,
-    /// What it says is deployed, and the counts of its newest scan.
+    /// Its deployed artifact, and the counts of its newest scan.
     pub scan: Option<(Digest, ScanCounts)>,
 }
 
 impl Told {
-    /// What an item of a list says; `None` where it is no object that an Order could be named after.
+    /// Reads an item of a list; `None` if its name cannot be the name of an Order.
     #[must_use]
     pub fn from_item(item: &Value) -> Option<(OrderRef, Self)> {
         let text = |name: &str| item.pointer(&format!("/metadata/{name}")).and_then(Value::as_str);
         let order = OrderRef::parse(&format!("{}/{}", text("namespace")?, text("name")?)).ok()?;
         let status = item.get("status").unwrap_or(&Value::Null);
-        // Whatever does not read says nothing that is known, and is written over.
+        // A status that cannot be parsed counts as empty and is overwritten.
         let read = serde_json::from_value::<ServingStatus>(extract_status(status)).unwrap_or_default();
         let told = Self {
             uid: text("uid").unwrap_or_default().to_owned(),
@@ -73,7 +73,7 @@ impl Told {
     }
 }
 
-/// What is ours of a status: the members that are written, with the conditions that are.
+/// Our part of a status: the members and conditions that Expedite writes.
 #[must_use]
 pub fn extract_status(status: &Value) -> Value {
     let mut kept = Map::new();
@@ -91,12 +91,12 @@ pub fn extract_status(status: &Value) -> Value {
     Value::Object(kept)
 }
 
-/// SHA-256 of what is ours of a status, however its members are ordered.
+/// SHA-256 of our part of a status, independent of the order of its members.
 #[must_use]
 pub fn hash_status(status: &Value) -> Digest {
     let mut status = extract_status(status);
     if let Some(conditions) = status.get_mut("conditions").and_then(Value::as_array_mut) {
-        // A server that merges them by type may put them in an order of its own.
+        // A server that merges them by type may change their order.
         conditions.sort_by(|a, b| a["type"].as_str().cmp(&b["type"].as_str()));
     }
     status.sort_all_objects();
@@ -126,7 +126,7 @@ mod tests {
             hash_status(&json!({"targetSince": "t", "deployedDigest": "e", "conditions": [ready, verified]}))
         );
         assert_eq!(hash_status(&Value::Null), hash_status(&json!({})));
-        // A member that is gone is a difference, too.
+        // A removed member is also a difference.
         assert_ne!(
             hash_status(&a),
             hash_status(&json!({"deployedDigest": "d", "conditions": [ready, verified]}))

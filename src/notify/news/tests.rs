@@ -51,7 +51,7 @@ fn promotions_that_were_not_heard_are_told_oldest_first() {
     assert_eq!(notes(&told(Some("2026-01-01T00:00:00Z"), None), None, &status), [said("b"), said("c")]);
     assert_eq!(notes(&told(Some("2026-03-02T10:00:00Z"), None), None, &status), [said("c")]);
     assert_eq!(notes(&told(Some("2026-03-02T11:00:00Z"), None), None, &status), Vec::<String>::new());
-    // It hears for the first time: not of what is long past.
+    // A new Serving does not get old news.
     assert_eq!(notes(&told(None, None), None, &status), [said("b"), said("c")]);
 }
 
@@ -65,7 +65,7 @@ fn a_name_says_what_is_told_and_another_try_says_the_same() {
     assert!(first.starts_with("podinfo.") && first.len() == "podinfo.".len() + 16, "{first}");
     assert_ne!(first, name(entry("b", "2026-03-02T11:00:00Z")));
     assert_ne!(first, name(entry("a", "2026-03-02T11:30:00Z")), "promoted again is news again");
-    // What a later run knows besides is no other news.
+    // Additional facts of a later run do not make it different news.
     let healthy = HistoryEntry { first_healthy_time: Some(now()), ..entry("a", "2026-03-02T11:00:00Z") };
     assert_eq!(first, name(healthy));
 }
@@ -80,7 +80,7 @@ fn an_order_with_the_longest_name_has_events_too() {
         &status(vec![entry("a", "2026-03-02T11:00:00Z")]),
         now(),
     );
-    // Cut behind the dot, which cannot stand before another.
+    // Cut after the dot, because a name must not contain two dots in a row.
     assert_eq!(news[0].name.len(), 199 + 1 + 16);
     assert!(!news[0].name.contains(".."), "{}", news[0].name);
 }
@@ -110,7 +110,7 @@ fn a_rise_is_told_against_what_was_heard_last() {
     assert_eq!(notes(&heard(artifact, 1), None, &scanned(artifact, 4)), [said.as_str()]);
     assert_eq!(notes(&heard(artifact, 4), None, &scanned(artifact, 4)), Vec::<String>::new());
     assert_eq!(notes(&heard(artifact, 4), None, &scanned(artifact, 1)), Vec::<String>::new());
-    // Nothing heard of this artifact: then what git said before this run counts.
+    // Without an earlier scan of this artifact in the cluster, the scan in git before this run counts.
     let other = Digest::hash_bytes(b"other");
     assert_eq!(notes(&heard(other, 1), None, &scanned(artifact, 4)), Vec::<String>::new());
     assert_eq!(notes(&heard(other, 9), Some(&scanned(artifact, 1)), &scanned(artifact, 4)), [said.as_str()]);
@@ -119,7 +119,7 @@ fn a_rise_is_told_against_what_was_heard_last() {
         notes(&told(None, None), Some(&scanned(other, 1)), &scanned(artifact, 4)),
         Vec::<String>::new()
     );
-    // What was heard counts more than what this run found: a run before it may have failed to tell.
+    // The scan in the cluster takes precedence over git, because an earlier run may have failed to write.
     assert_eq!(
         notes(&heard(artifact, 1), Some(&scanned(artifact, 4)), &scanned(artifact, 4)),
         [said.as_str()]

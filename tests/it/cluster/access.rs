@@ -215,7 +215,7 @@ fn b41_a_private_authority_by_ssl_cert_file_and_a_proxy_that_wants_credentials()
     trusting.set("HTTPS_PROXY", &format!("http://127.0.0.1:{proxy}"));
     let said = snapshot(&trusting);
     said.exits(1);
-    let wanted = "the proxy on the way (HTTPS_PROXY, or proxy-url in the kubeconfig) wants credentials";
+    let wanted = "the proxy (HTTPS_PROXY, or proxy-url in the kubeconfig) requires credentials";
     assert!(said.stderr.contains("cluster one") && said.stderr.contains(wanted), "{}", said.stderr);
     assert_eq!(stub.seen().len(), asked, "neither got as far as the API server");
     // And one past which NO_PROXY leads.

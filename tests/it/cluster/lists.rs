@@ -135,7 +135,7 @@ fn one_object_on_two_pages_is_an_error() {
     assert_eq!(
         problems(&world),
         [
-            "cluster ann: Preparation shop/podinfo-00001: is also at cluster ann; one object has one place [holds shop/podinfo]"
+            "cluster ann: Preparation shop/podinfo-00001: is also at cluster ann; an object may exist only once [holds shop/podinfo]"
         ]
     );
 }
@@ -143,9 +143,9 @@ fn one_object_on_two_pages_is_an_error() {
 #[test]
 fn an_answer_that_is_no_list_leaves_the_source_incomplete() {
     let odd: [(Answer, &str); 5] = [
-        (Answer::Text(200, "<html>Please log in</html>".into()), "the server answered with no list"),
-        (Answer::Json(200, json!({"kind": "Status"})), "the server answered with no list"),
-        (page(&[], "from-0"), "the same continuation again and again"),
+        (Answer::Text(200, "<html>Please log in</html>".into()), "the response of the server is not a list"),
+        (Answer::Json(200, json!({"kind": "Status"})), "the response of the server is not a list"),
+        (page(&[], "from-0"), "the same continuation"),
         (Answer::Cut(json!({"metadata": {}, "items": [preparation("shop", "podinfo", 1)]})), ""),
         (
             failure(500, "InternalError", "etcdserver: leader changed"),
@@ -311,7 +311,7 @@ fn objects_may_stand_in_one_cluster_and_argo_cd_in_another() {
     assert_eq!(
         problems(&twice),
         [
-            "cluster ann: Application argocd/a: is also at cluster ann; one Application has one place [holds everything]"
+            "cluster ann: Application argocd/a: is also at cluster ann; an Application may be in one dump only [holds everything]"
         ]
     );
     assert!(twice.applications.is_none(), "which of the two is meant cannot be told");

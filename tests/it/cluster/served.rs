@@ -55,8 +55,8 @@ fn an_installation_of_august_2026_is_read_with_the_right_to_list() {
     server.create(&pending);
     let fetched = fetch(&file, ADMIN, in_namespaces(&["shop", "shop-dev"]));
     let world = read(&fetched);
-    let dropped = "cluster admin: its definition of Orders is that of August 2026: the API server drops \
-                   spec.promotion in silence, and a gate that somebody wrote never arrives [holds nothing]";
+    let dropped = "cluster admin: its definition of Orders is that of August 2026: the API server silently drops \
+                   spec.promotion, so gates that are written there have no effect [holds nothing]";
     assert_eq!(problems(&world), [dropped]);
     assert!(world.sources[0].whole);
     // A snapshot says it, too.

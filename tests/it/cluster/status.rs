@@ -374,7 +374,7 @@ fn a_rise_is_a_warning_and_what_others_write_meanwhile_is_no_reason_to_write_ove
     let outcome = tell(&server, &listed, None, &scanned(7, "bob"));
     assert_eq!((outcome.statuses, outcome.failures), (0, Vec::new()));
     assert!(
-        outcome.lines.iter().any(|line| line.contains("somebody else wrote its status")),
+        outcome.lines.iter().any(|line| line.contains("another writer changed its status")),
         "{:?}",
         outcome.lines
     );

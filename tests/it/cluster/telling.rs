@@ -131,7 +131,7 @@ fn nobody_waits_for_a_day() {
     assert_eq!(
         failures(&outcome),
         [
-            "cluster ann: Servings were not told what git says: shop/podinfo: its Event Promoted: Too many requests, please \
+            "cluster ann: the status in git was not written to all Servings: shop/podinfo: its Event Promoted: Too many requests, please \
           try again later. (HTTP 429)"
         ]
     );
@@ -206,8 +206,10 @@ fn a_namespace_that_refuses_keeps_no_other_from_being_told() {
             assert!(failures[0].ends_with("; and 3 more"), "{failures:?}");
             continue;
         }
-        let (tried, skipped) =
-            counts(&failures[0], " more in namespace a were not tried, as it refused those before");
+        let (tried, skipped) = counts(
+            &failures[0],
+            " more in namespace a were not tried because the namespace refused the previous ones",
+        );
         assert!((5..=12).contains(&tried), "{failures:?}");
         assert_eq!(tried + skipped, 40, "{failures:?}");
     }
@@ -243,7 +245,7 @@ fn an_event_that_is_there_is_told_and_one_that_is_refused_holds_nothing() {
     assert_eq!(
         failures(&outcome),
         [
-            "cluster ann: Servings were not told what git says: shop/podinfo: its Event Promoted: events is forbidden (HTTP 403)"
+            "cluster ann: the status in git was not written to all Servings: shop/podinfo: its Event Promoted: events is forbidden (HTTP 403)"
         ]
     );
     assert!(outcome.failures[0].hints[0].contains("events.k8s.io"), "{:?}", outcome.failures[0].hints);
@@ -276,7 +278,7 @@ fn a_conflict_is_tried_again_unless_another_run_told_it() {
     // Another run told it something else, which may be newer.
     let (outcome, seen) = changed("2", r#"{"deployedDigest": "sha256:00"}"#);
     assert_eq!((outcome.statuses, failures(&outcome)), (0, Vec::new()));
-    assert!(outcome.lines[1].contains("somebody else wrote its status meanwhile"), "{:?}", outcome.lines);
+    assert!(outcome.lines[1].contains("another writer changed its status meanwhile"), "{:?}", outcome.lines);
     assert_eq!(seen.len(), 3);
 }
 
@@ -293,7 +295,7 @@ fn a_serving_that_others_keep_writing_to_is_given_up() {
     });
     let outcome = tell(&stub, &["podinfo"]);
     assert!(
-        failures(&outcome)[0].ends_with("others wrote to it during each of 5 tries"),
+        failures(&outcome)[0].ends_with("other writers changed it during each of 5 tries"),
         "{:?}",
         failures(&outcome)
     );

@@ -60,9 +60,9 @@ fn basket_fails_alone(place: &Place, other: &(String, String), path: &str, why: 
 fn a_serving_that_is_no_serving_any_more_is_its_orders_error_alone() {
     let path = "servings/shop-dev/catalog.yaml";
     for (what, why) in [
-        ("conflict", "merge that was not resolved"),
+        ("conflict", "unresolved merge"),
         ("no yaml", path),
-        ("other kind", "is no Serving"),
+        ("other kind", "is not a Serving"),
         ("other name", "the file's path says"),
         ("misspelt", "did you mean preparationName?"),
         ("wrong type", "status"),

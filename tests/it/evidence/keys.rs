@@ -53,7 +53,7 @@ fn every_key_type_verifies_its_own_signatures() {
         wrong[last] ^= 1;
         let other = shelf.artifact("kind: B");
         signed(&shelf, &other, &wrong);
-        invalid(signature(&shelf, &ring(&key), &other), "no trusted key");
+        invalid(signature(&shelf, &ring(&key), &other), "not signed by a trusted key");
     }
 }
 
@@ -103,7 +103,10 @@ fn case_15_ed25519_plain_and_prehashed() {
 #[test]
 fn case_16_a_weak_key_is_refused_before_any_request() {
     let ring = KeyRing::from_kitchen(&kitchen(&[("old", RSA_1024.into(), ALL_ROLES)]));
-    assert_eq!(ring.state().errors, ["trust.keys \"old\": it is RSA of 1024 bits; at least 2048 are needed"]);
+    assert_eq!(
+        ring.state().errors,
+        ["trust.keys \"old\": it is RSA with 1024 bits; at least 2048 are required"]
+    );
     assert!(ring.state().usable.is_empty());
     // A registry that would have to be asked over HTTP, on a port where nothing listens.
     let artifact =
@@ -138,7 +141,7 @@ fn case_17_every_block_is_a_key_or_an_error() {
         assert!(ring.keys().is_empty() && ring.state().usable.is_empty());
         ring.state().errors.join("\n")
     };
-    assert!(errors(format!("{pem}{certificate}")).contains("block 2 of 2: CERTIFICATE is no public key"));
+    assert!(errors(format!("{pem}{certificate}")).contains("block 2 of 2: CERTIFICATE is not a public key"));
     assert!(errors(String::new()).contains("no PUBLIC KEY block"));
     assert!(errors("junk".into()).contains("no PUBLIC KEY block"));
     assert!(errors(pem.replace("END PUBLIC", "END PUBLI")).contains("properly"));
@@ -192,7 +195,7 @@ fn what_is_wrong_names_its_key() {
     });
     let errors = KeyRing::from_kitchen(&spec).state().errors.clone();
     assert_eq!(errors.len(), 3, "{errors:?}");
-    assert!(errors[0].starts_with("trust.keys \"a\": the name is given twice"));
+    assert!(errors[0].starts_with("trust.keys \"a\": the name occurs twice"));
     assert!(errors[1].starts_with("trust.keys \"b\": roles is empty"));
     assert!(errors[2].starts_with("trust.keys \"c\": it has neither"));
 }
@@ -228,7 +231,7 @@ fn b47_a_key_rotation() {
         usable(&kitchen(&[("old", old.public_pem(), ALL_ROLES), ("new", new.public_pem(), ALL_ROLES)]));
     proven(signature(&shelf, &both, &p2));
     let only_new = usable(&kitchen(&[("new", new.public_pem(), ALL_ROLES)]));
-    invalid(signature(&shelf, &only_new, &p1), "no trusted key");
+    invalid(signature(&shelf, &only_new, &p1), "not signed by a trusted key");
     let none = usable(&kitchen(&[]));
     assert_eq!(missing(signature(&shelf, &none, &p1)).reason, Some(Verified::SigningKeyNotReady));
     proven(ask(&shelf, &none, &p1, &[Claim::Artifact]).artifact.unwrap());

@@ -320,13 +320,13 @@ fn a_command_signs() {
         sign_record(&record, &artifact(), &signer).unwrap_err().to_string()
     };
     assert!(failing(&format!("cat {}/wrong", dir.display())).contains("does not verify"));
-    assert!(failing("echo '#'").contains("no signature by its public key"));
+    assert!(failing("echo '#'").contains("not a signature by its public key"));
     assert!(failing("exit 3").contains("exit status: 3"));
     assert!(failing("exec head -c 100000 /dev/zero").contains("printed more than"));
     let why = |command: &str| RecordSigner::from_command(command).unwrap_err().to_string();
     assert!(why("").contains("it is empty"));
-    assert!(why("/nowhere/at-all").contains("is not there"));
-    assert!(why(&script(dir, "mute", "exit 0")).contains("no public key"));
+    assert!(why("/nowhere/at-all").contains("does not exist"));
+    assert!(why(&script(dir, "mute", "exit 0")).contains("did not print a public key"));
     let two = script(dir, "two", &format!("cat {0}/public.pem {0}/public.pem", dir.display()));
     assert!(why(&two).contains("more than one key"));
 }

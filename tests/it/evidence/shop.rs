@@ -69,9 +69,9 @@ fn each_preparation_has_the_evidence_that_was_made_for_it() {
                 missing(provenance);
             }
             "stranger" => {
-                let looked = invalid(signature, "no trusted key");
+                let looked = invalid(signature, "not signed by a trusted key");
                 assert_eq!(looked.candidates.len(), 1);
-                invalid(provenance, "no trusted key");
+                invalid(provenance, "not signed by a trusted key");
             }
             other => panic!("{other}"),
         }

@@ -266,7 +266,7 @@ fn case_63_a_blob_of_listed_evidence_that_is_gone() {
     shelf.bundle(&ours, &good);
     fs::remove_file(shelf.blob_path(&Digest::hash_bytes(good.to_string().as_bytes()))).unwrap();
     let why = unread(signature(&shelf, &ring(&key), &ours));
-    assert!(why.why.contains("its blob is not there"), "{why:?}");
+    assert!(why.why.contains("its blob is missing"), "{why:?}");
 }
 
 #[test]
@@ -275,7 +275,7 @@ fn b49_neither_family_hides_the_other() {
     let stranger = Key::p256();
     let payload = simple_payload(&ours.digest);
     shelf.tagged(&ours, "sig", &[shelf.signed(&payload, &stranger.sign_base64(payload.as_bytes()))]);
-    invalid(signature(&shelf, &ring(&key), &ours), "no trusted key");
+    invalid(signature(&shelf, &ring(&key), &ours), "not signed by a trusted key");
     shelf.bundle(&ours, &bundle(&key, &statement(&ours.digest, SIGN, json!({}))));
     assert_eq!(proven(signature(&shelf, &ring(&key), &ours)).place, "image layout");
 }
@@ -288,7 +288,7 @@ fn case_56_a_strangers_bundle_does_not_hide_a_good_sig_tag() {
     shelf.tagged(&ours, "sig", &[shelf.signed(&payload, &key.sign_base64(payload.as_bytes()))]);
     shelf.bundle(&ours, &bundle(&Key::p256(), &statement(&ours.digest, SIGN, json!({}))));
     assert_eq!(proven(signature(&shelf, &ring(&key), &ours)).place, ".sig tag");
-    invalid(signature(&shelf, &ring(&Key::p256()), &ours), "no trusted key");
+    invalid(signature(&shelf, &ring(&Key::p256()), &ours), "not signed by a trusted key");
 }
 
 #[test]

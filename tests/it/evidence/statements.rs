@@ -208,7 +208,7 @@ fn case_32_too_many_and_too_deep() {
     }
     let payload = format!("{}{}", "[".repeat(500_000), "]".repeat(500_000));
     raw(&shelf, &artifact, &key, &payload);
-    invalid(provenance(&shelf, &ring(&key), &artifact), "no in-toto statement");
+    invalid(provenance(&shelf, &ring(&key), &artifact), "not an in-toto statement");
 }
 
 #[test]

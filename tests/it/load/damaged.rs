@@ -9,7 +9,7 @@ fn b07_an_lfs_pointer_is_named_and_nothing_is_whole() {
     assert_eq!(
         said(&world),
         [
-            "everything | objects/podinfo.yaml:1:1: is a Git LFS pointer: the file itself is not here | fetch it (git lfs pull; with actions/checkout: lfs: true)"
+            "everything | objects/podinfo.yaml:1:1: is a Git LFS pointer instead of the file itself | fetch it (git lfs pull; with actions/checkout: lfs: true)"
         ]
     );
     assert_eq!((world.sources[0].whole, world.orders.len()), (false, 1));

@@ -9,7 +9,7 @@ fn an_object_that_stands_twice_is_an_error_at_both_places() {
     assert_eq!(
         said(&world),
         [
-            "shop/a | objects/y/z.yaml:1: Order shop/a: is also at objects/x.yaml:1; one object has one place | "
+            "shop/a | objects/y/z.yaml:1: Order shop/a: is also at objects/x.yaml:1; an object may exist only once | "
         ]
     );
     assert_eq!(world.orders.keys().map(ToString::to_string).collect::<Vec<_>>(), ["shop/b"]);
@@ -74,14 +74,14 @@ fn an_object_must_say_what_it_is() {
         (
             format!("{HEAD}kind: Aproval\nmetadata: {{name: a}}\n"),
             "everything",
-            "kind is \"Aproval\", which is none of ours",
+            "kind is \"Aproval\", which is not a known kind",
         ),
         (
             format!("{HEAD}kind: Banquet\nmetadata: {{name: a}}\n"),
             "nothing",
             "the kind Banquet of delivery.kokumi.dev is not known",
         ),
-        (format!("- {HEAD}  kind: Order\n"), "everything", "objects stand in a bare list"),
+        (format!("- {HEAD}  kind: Order\n"), "everything", "the objects are in a bare list"),
         (
             "apiVersion: v1\nkind: List\nmetadata: {continue: abc}\nitems: []\n".into(),
             "everything",

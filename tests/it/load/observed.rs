@@ -29,13 +29,13 @@ fn observed_applications() {
 
     for (text, want) in [
         ("", "it is empty"),
-        ("kind: List\nitems: [", "is no YAML"),
+        ("kind: List\nitems: [", "is not valid YAML"),
         ("kind: List\nmetadata: {continue: x}\nitems: []\n", "one page of a longer list"),
         (
             "kind: List\nitems:\n- kind: Application\n  metadata: {name: a}\n  status: {sync: [1]}\n",
             "status.sync: wanted a mapping",
         ),
-        (&format!("kind: List\nitems:\n{}{}", item("a-1"), item("a-1")), "is there twice"),
+        (&format!("kind: List\nitems:\n{}{}", item("a-1"), item("a-1")), "occurs twice"),
     ] {
         let world = observe(text);
         let messages = said(&world);

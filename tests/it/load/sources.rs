@@ -23,8 +23,8 @@ fn what_a_source_may_not_bring_is_refused() {
     assert_eq!(
         said(&world),
         [
-            " | team/b.yaml:1: Order other/b: is refused: this source is for the namespaces shop only | ",
-            " | team/kitchen.yaml:1: Kitchen default: is refused: this source is for Order, Approval only | ",
+            " | team/b.yaml:1: Order other/b: is refused: this source may only contain objects of the namespaces shop | ",
+            " | team/kitchen.yaml:1: Kitchen default: is refused: this source may only contain Order, Approval | ",
         ],
         "an error that holds nobody"
     );
@@ -60,7 +60,7 @@ fn sources_that_are_not_whole_say_why() {
     assert!(said(&world)[0].starts_with("everything | gone: there is no such folder"), "{:?}", said(&world));
 
     let empty = load(&[("README.md", "x")]);
-    assert_eq!(empty.sources[0].why.as_deref(), Some("it holds no object of our kinds"));
+    assert_eq!(empty.sources[0].why.as_deref(), Some("it holds no object of a known kind"));
 
     let dir = folder(&[("a.yaml", &order("shop/a", "  environment: e\n"))]);
     write(dir.path(), "latin.yaml", b"kind: Order\nname: \xe9\n");
@@ -113,8 +113,8 @@ fn links_are_followed_inside_and_refused_outside() {
     let messages = said(&world);
     assert_eq!(messages.len(), 3, "{messages:#?}");
     assert!(messages[0].starts_with("everything | objects/dangling.yaml: is a link to nothing"));
-    assert!(messages[1].starts_with("everything | objects/evil.yaml: is a link that leaves the folder"));
-    assert!(messages[2].starts_with("everything | objects/evils: is a link that leaves the folder"));
+    assert!(messages[1].starts_with("everything | objects/evil.yaml: is a link out of the folder"));
+    assert!(messages[2].starts_with("everything | objects/evils: is a link out of the folder"));
     assert!(!world.sources[0].whole && world.orders.len() == 3);
     let files = DiskFolder::new("objects", root);
     assert!(

@@ -77,8 +77,12 @@ fn values_out_of_range_are_named_with_their_field() {
             "  clusterSelector: {matchExpressions: [{key: a, operator: In}]}\n",
             "matchExpressions[0].values: In needs values",
         ),
-        ("Cluster", "  server: kubernetes.default.svc\n", "spec.server: is no API server's URL"),
-        ("Cluster", "  server: https://u:hunter2@k.example\n", "spec.server: is no API server's URL"),
+        ("Cluster", "  server: kubernetes.default.svc\n", "spec.server: is not the URL of an API server"),
+        (
+            "Cluster",
+            "  server: https://u:hunter2@k.example\n",
+            "spec.server: is not the URL of an API server",
+        ),
         ("Cluster", "  labels: {}\n", "spec.server: is required and missing"),
         (
             "Kitchen",
@@ -93,7 +97,7 @@ fn values_out_of_range_are_named_with_their_field() {
         (
             "Kitchen",
             "  trust: {keys: [{name: a, publicKeyFile: ../../x}]}\n",
-            "spec.trust.keys[0].publicKeyFile: \"../../x\" leaves the source's folder",
+            "spec.trust.keys[0].publicKeyFile: \"../../x\" is outside the source's folder",
         ),
         (
             "Kitchen",
@@ -105,11 +109,11 @@ fn values_out_of_range_are_named_with_their_field() {
             "  trust: {identities: [{name: a, issuer: i}]}\n",
             "spec.trust.identities[0]: has neither subject nor subjectPattern",
         ),
-        ("Kitchen", "  trust: {keyz: []}\n", "spec.trust.keyz: is no field"),
+        ("Kitchen", "  trust: {keyz: []}\n", "spec.trust.keyz: is not a known field"),
         (
             "Kitchen",
             "  approvers: [{issuer: i, subject: s}, {issuer: i, subject: s}]\n",
-            "spec.approvers[1]: the same issuer and subject",
+            "spec.approvers[1]: repeats an issuer and subject",
         ),
     ];
     for (kind, spec, want) in cases {

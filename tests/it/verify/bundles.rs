@@ -312,12 +312,13 @@ fn what_is_attached_and_no_evidence_is_left_out_and_a_long_layer_is_not() {
     let said = verify(&["--save", "podinfo.tar", "-v"]);
     said.ok();
     assert!(
-        said.stderr.contains(&format!("left out: {parts}: attached, and no signed evidence")),
+        said.stderr.contains(&format!("left out: {parts}: attached, but it holds no signed evidence")),
         "{}",
         said.stderr
     );
     assert!(
-        said.stderr.contains(&format!("left out: {long}: attached, and longer than evidence is read")),
+        said.stderr
+            .contains(&format!("left out: {long}: attached, but it is longer than the limit for evidence")),
         "{}",
         said.stderr
     );

@@ -65,8 +65,8 @@ fn a_changed_byte_anywhere_is_told() {
     }
     // And through the binary, with a word that says which.
     for (name, part) in [
-        ("index.json", "index.json is not what expedite/SHA256SUMS says"),
-        ("expedite/bundle.json", "expedite/bundle.json is not what"),
+        ("index.json", "index.json does not match its hash in expedite/SHA256SUMS"),
+        ("expedite/bundle.json", "expedite/bundle.json does not match"),
         ("expedite/SHA256SUMS", "SHA256SUMS"),
         (&format!("blobs/{}", bench.digest.replace(':', "/")), "does not hash to its name"),
     ] {
@@ -92,9 +92,9 @@ fn foreign_files_links_and_names_are_refused() {
         all.insert(name.into(), b"x".to_vec());
         refused(&packed(all, true)).unwrap()
     };
-    assert!(with("expedite/more.json").contains("no file of an evidence bundle"));
-    assert!(with("blobs/sha256/short").contains("no file of an evidence bundle"));
-    assert!(with(&format!("blobs/sha256/{}", "A".repeat(64))).contains("no file of an evidence bundle"));
+    assert!(with("expedite/more.json").contains("not a file of an evidence bundle"));
+    assert!(with("blobs/sha256/short").contains("not a file of an evidence bundle"));
+    assert!(with(&format!("blobs/sha256/{}", "A".repeat(64))).contains("not a file of an evidence bundle"));
     assert!(with(&format!("blobs/sha256/{}", "7".repeat(64))).contains("does not hash to its name"));
     for gone in ["expedite/bundle.json", "expedite/SHA256SUMS", "index.json", "oci-layout"] {
         let mut all = all.clone();
@@ -116,14 +116,14 @@ fn foreign_files_links_and_names_are_refused() {
     };
     let regular = tar::EntryType::Regular;
     for (bytes, part) in [
-        (entry(b"../../outside", regular, None), "leaves the folder"),
-        (entry(b"/etc/passwd", regular, None), "leaves the folder"),
+        (entry(b"../../outside", regular, None), "is outside the folder"),
+        (entry(b"/etc/passwd", regular, None), "is outside the folder"),
         (entry(b"blobs/sha256/x", tar::EntryType::Symlink, Some("/etc/passwd")), "is a link"),
         (entry(b"index.json", tar::EntryType::Link, Some("/etc/passwd")), "is a link"),
-        ([good.clone(), good.clone()].concat(), "something follows its end"),
+        ([good.clone(), good.clone()].concat(), "there is data after its end"),
         ([&[0x1f, 0x8b][..], &good].concat(), "compressed"),
-        (b"not a tar at all".to_vec(), "no tar archive"),
-        (Vec::new(), "no tar archive"),
+        (b"not a tar at all".to_vec(), "not a tar archive"),
+        (Vec::new(), "not a tar archive"),
     ] {
         fs::write(bench.place.path("hostile.tar"), bytes).unwrap();
         let said = bench.verify(&["--bundle", "hostile.tar", "--bundled-trust"]);
