@@ -27,7 +27,7 @@ pub fn parse_strict<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, String
     serde_json::from_slice(bytes).map_err(|e| e.to_string())
 }
 
-/// The check alone.
+/// Runs only the check.
 ///
 /// # Errors
 /// As [`parse_strict`], without the type.

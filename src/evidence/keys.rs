@@ -51,7 +51,7 @@ enum Second {
     None,
     /// SHA-256 with P-384 (cosign's default verification expects it).
     P384(p384::ecdsa::VerifyingKey),
-    /// SHA-256 with P-521, likewise.
+    /// SHA-256 with P-521 (cosign's default verification expects it).
     P521(p521::ecdsa::VerifyingKey),
     /// Ed25519ph with an empty context (what cosign signs with).
     Ed25519ph(ed25519_dalek::VerifyingKey),

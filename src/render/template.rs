@@ -444,7 +444,7 @@ more: {{ joined ~ x }}
             ("a: 1\n{% include \"/etc/passwd\" %}\n", "t.yaml:2: "),
             (
                 "a: 1\n{% for i in [1, 2] %}\nb: {{ i }}\n{% endfor %}\n",
-                "t.yaml:3: its output does not read: the key \"b\" is written twice",
+                "t.yaml:3: its output does not parse: the key \"b\" is written twice",
             ),
             ("a: 1\n{# c\n#}\nb: [1\nc: 2\n", "t.yaml:5: its output does not parse: is not valid YAML"),
             ("a: 1\n---\nb: 1\n", "t.yaml:2: its output does not parse: a second document starts"),

@@ -487,7 +487,7 @@ mod tests {
         fn try_from(text: String) -> Result<Self, String> {
             match text.ends_with(['h', 'd']) {
                 true => Ok(Self(text)),
-                false => Err(format!("{text:?} is no duration: a unit is missing")),
+                false => Err(format!("{text:?} is not a duration: a unit is missing")),
             }
         }
     }
@@ -548,7 +548,7 @@ mod tests {
             ("list: a", "1:7: list: wanted a list, found a"),
             (
                 "inner:\n- name: a\n  soak: 86400",
-                "3:9: inner[0].soak: \"86400\" is no duration: a unit is missing",
+                "3:9: inner[0].soak: \"86400\" is not a duration: a unit is missing",
             ),
             ("flag: yes", "1:7: flag: wanted true or false, found yes (write true)"),
             ("flag: \"true\"", "1:7: flag: wanted true or false, found the text \"true\""),
