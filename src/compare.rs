@@ -1,10 +1,11 @@
 //! The objects of two artifacts → what changes, resource by resource: for people, pure.
 //!
-//! Objects are matched by apiVersion, kind, namespace and name; then, among what is left, by the group without
-//! its version, by name in another namespace, by equal content under another name, and by the name without the
-//! hash that kustomize gives it. The order of keys is no change, nor are the defaults of one table
-//! ([`defaults`]); labels and annotations that change with every rendering are told, not shown ([`noise`]).
-//! Values of Secrets never leave this room. It must not know where artifacts come from, nor how it is printed.
+//! Objects are matched by apiVersion, kind, namespace and name; then, among the rest, by the group without
+//! its version, by name in another namespace, by equal content under another name, and by the name without
+//! the hash that kustomize gives it. The order of keys and the defaults of one table ([`defaults`]) do not
+//! count as changes; labels and annotations that change with every rendering are mentioned, not shown
+//! ([`noise`]). Values of Secrets never leave this module. It must not know where artifacts come from, nor
+//! how it is printed.
 
 pub mod defaults;
 pub mod fields;
@@ -20,7 +21,7 @@ use risks::Risk;
 use serde_json::{Map, Value};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-/// One artifact's objects, and the namespace that those without one go to.
+/// The objects of one artifact, and the namespace of those without one.
 #[derive(Debug, Clone, Copy)]
 pub struct ArtifactSide<'a> {
     /// In the order of the artifact.
@@ -38,7 +39,7 @@ pub struct Comparison {
     pub noise: Vec<Noise>,
     /// How many do not change.
     pub unchanged: usize,
-    /// Objects that stand twice in the newer artifact: Argo CD takes the last.
+    /// Objects that occur twice in the newer artifact: Argo CD uses the last.
     pub repeated: Vec<ResourceId>,
 }
 
@@ -48,24 +49,25 @@ pub struct Noise {
     pub id: ResourceId,
     /// Labels and annotations.
     pub keys: Vec<String>,
-    /// It is in a Pod template: Pods are made anew.
+    /// It is in a Pod template: Pods are created again.
     pub rolls: bool,
 }
 
 /// One resource that changes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResourceChange {
-    /// As it is called afterwards (before, where it goes).
+    /// Its name afterwards (before, if it is removed).
     pub id: ResourceId,
     /// What happens to it.
     pub how: ResourceFate,
-    /// What differs, of one that stays; without known noise.
+    /// The fields that differ, if it exists before and after; without known noise.
     pub fields: Vec<FieldChange>,
-    /// Keys of known noise that differ besides.
+    /// Keys of known noise that differ, too.
     pub noise: Vec<String>,
-    /// What a reader must not miss.
+    /// The risks that a reader must see.
     pub risks: Vec<Risk>,
-    /// The whole of one that comes or goes, Secrets' values hidden. Also `None` where its file does not parse.
+    /// The whole object if it is added or removed, with values of Secrets hidden. Also `None` if its file
+    /// does not parse.
     pub whole: Option<Value>,
     /// Why its file does not parse.
     pub unparsed: Option<String>,
@@ -78,9 +80,9 @@ pub struct ResourceChange {
 pub enum ResourceFate {
     Added,
     Removed,
-    /// It stays and changes.
+    /// It exists before and after, and changes.
     Changed,
-    /// It comes under this name and goes under that one.
+    /// It is added under this name and removed under that one.
     Renamed(ResourceId),
 }
 
@@ -141,7 +143,7 @@ pub fn compare_artifacts(before: ArtifactSide<'_>, after: ArtifactSide<'_>, all:
     let (mut new, repeated) = index_by_id(after);
     let mut found =
         FoundChanges { before, after, all, out: Comparison { repeated, ..Comparison::default() } };
-    // What is the same object on both sides: nearly all of them.
+    // Nearly all objects are the same on both sides.
     let mut gone = BTreeMap::new();
     while let Some((id, resource)) = old.pop_first() {
         match new.remove(&id) {
@@ -159,8 +161,8 @@ pub fn compare_artifacts(before: ArtifactSide<'_>, after: ArtifactSide<'_>, all:
 
 type ById<'a> = BTreeMap<ResourceId, &'a Resource>;
 
-/// Objects by what they are, the last of those that stand twice; and those. A namespace that is the
-/// Application's own counts as none written.
+/// Objects by identity, using the last of those that occur twice; and the duplicates. The Application's own
+/// namespace counts as no namespace.
 fn index_by_id<'a>(side: ArtifactSide<'a>) -> (ById<'a>, Vec<ResourceId>) {
     let mut map = BTreeMap::new();
     let mut repeated = BTreeSet::new();
@@ -211,7 +213,7 @@ struct FoundChanges<'a> {
     out: Comparison,
 }
 
-/// An object without what is no change.
+/// An object without the parts that do not count as changes.
 struct Normal {
     value: Value,
     noise: TakenNoise,
@@ -239,7 +241,7 @@ impl FoundChanges<'_> {
                 return;
             }
         };
-        // Where an object without a namespace goes is the Application's matter, and told there.
+        // The Application decides the namespace of an object without one, and its change is reported there.
         let moved = old_id.namespace != new_id.namespace;
         let same_name = old_id.name == new_id.name && !moved;
         let fields = fields::compare_fields(&before.value, &after.value);
@@ -445,14 +447,14 @@ fn find_kustomize_stem(id: &ResourceId) -> Option<&str> {
     (generated && is_hash && !stem.is_empty()).then_some(stem)
 }
 
-/// Whether Argo CD keeps an object that is no longer in the artifact.
+/// Whether Argo CD keeps an object that was removed from the artifact.
 fn is_never_pruned(object: &Value) -> bool {
     let options = object.pointer("/metadata/annotations/argocd.argoproj.io~1sync-options");
     let mut options = options.and_then(Value::as_str).unwrap_or_default().split(',');
     options.any(|option| option.trim() == "Prune=false")
 }
 
-/// Keys in the order in which people write them: what it is, what it is called, then by the alphabet.
+/// Keys in the usual order: kind, then name, then alphabetically.
 fn sort_keys(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -571,7 +573,7 @@ mod tests {
                 "PersistentVolumeClaim b/db from PersistentVolumeClaim a/db [metadata.namespace] [its data may be deleted with it, namespace move, PVC]",
             ]
         );
-        // Two equal ones on a side are no pair.
+        // Two equal ones on one side are not paired.
         let found = compared(&[data("one", "same")], &[data("two", "same"), data("three", "same")]);
         assert_eq!(
             found.count_resources(),

@@ -1,7 +1,7 @@
-//! The one table of defaults that are no change: what an API server fills in where nothing is written.
+//! The table of defaults that do not count as changes: what an API server fills in if a field is absent.
 //!
-//! A field that is not in it is a change, whatever its value. `spec.replicas` is left out on purpose: where an
-//! autoscaler counts, writing it and leaving it out are two different things.
+//! A field that is not in it is a change, whatever its value. `spec.replicas` is left out on purpose: with an
+//! autoscaler, setting it and leaving it out are different.
 
 use serde_json::Value;
 use std::collections::HashMap;
@@ -97,7 +97,7 @@ pub const POD_SPECS: &[(&str, &str)] = &[
     ("batch/CronJob", "spec.jobTemplate.spec.template.spec"),
 ];
 
-/// One step of a path: keys, one of which it is, and whether it then goes into every item.
+/// One step of a path: its possible keys, and whether it then descends into every item.
 struct PathStep {
     keys: Vec<&'static str>,
     items: bool,
@@ -134,7 +134,7 @@ fn parse_step(text: &'static str) -> PathStep {
     PathStep { keys: keys.split('|').collect(), items }
 }
 
-/// Takes the defaults out of an object of `group/Kind`.
+/// Removes the defaults from an object of `group/Kind`.
 pub fn strip_defaults(kind: &str, object: &mut Value) {
     for kind in [kind, "*"] {
         for row in ROWS.get(kind).into_iter().flatten() {

@@ -1,4 +1,4 @@
-//! Two objects → the fields in which they differ. Values of Secrets stay out of what is handed on.
+//! Two objects → the fields in which they differ. Values of Secrets are not included.
 
 use serde_json::{Map, Value};
 use std::collections::{BTreeSet, HashMap};
@@ -16,13 +16,13 @@ pub struct FieldChange {
 pub enum FieldWhat {
     /// Another value; `None`: not there.
     Value { before: Option<Value>, after: Option<Value> },
-    /// A value that is not told.
+    /// A value that is not shown.
     Hidden(Hidden),
     /// The same items of a list in another order, by their keys.
     Order { before: Vec<String>, after: Vec<String> },
 }
 
-/// What became of a value that is not told.
+/// What happened to a value that is not shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hidden {
     /// The key is new.
@@ -33,7 +33,7 @@ pub enum Hidden {
     Changed,
 }
 
-/// Stands for a value that is not told.
+/// Replaces a value that is not shown.
 pub const MASK: &str = "***";
 
 /// The annotation in which kubectl keeps the whole object, Secrets' values included.
@@ -42,7 +42,7 @@ const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 /// Members of a Secret that hold no secret.
 const OPEN: &[&str] = &["apiVersion", "kind", "metadata", "type", "immutable"];
 
-/// Members that tell the items of a list apart, the likeliest first.
+/// Members that identify the items of a list, the most likely first.
 const KEYS: &[&str] = &["name", "mountPath", "containerPort", "port", "key", "host", "path", "topologyKey"];
 
 /// The fields in which two objects differ, in the order of their keys.
@@ -173,7 +173,7 @@ fn compare_items(path: &str, key: &str, a: &[Value], b: &[Value], out: &mut Vec<
     }
 }
 
-/// A path and one more key; keys with other characters than a field's stand in quotes.
+/// A path and one more key; keys with characters that a field name cannot have are quoted.
 fn join_path(path: &str, key: &str) -> String {
     let plain = !key.is_empty() && key.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_' || b == b'-');
     match (path.is_empty(), plain) {

@@ -1,5 +1,5 @@
-//! Labels and annotations that change with every rendering and mean nothing by themselves: told in one line,
-//! not shown.
+//! Labels and annotations that change with every rendering and have no meaning: mentioned in one line, not
+//! shown in full.
 
 use serde_json::{Map, Value};
 
@@ -17,10 +17,10 @@ const ANNOTATIONS: &[&str] = &[
     "argocd.argoproj.io/tracking-id",
 ];
 
-/// Where metadata stands: the object's own, and those of Pod templates.
+/// Paths of metadata: of the object, and of Pod templates.
 const PLACES: &[&str] = &["/metadata", "/spec/template/metadata", "/spec/jobTemplate/spec/template/metadata"];
 
-/// What was taken out of one object.
+/// What was removed from one object.
 #[derive(Debug, Default, PartialEq)]
 pub struct TakenNoise {
     own: Map<String, Value>,
@@ -40,13 +40,13 @@ impl TakenNoise {
         keys
     }
 
-    /// Whether the difference is in a Pod template, so that Pods are made anew.
+    /// Whether the difference is in a Pod template, so that Pods are created again.
     pub fn needs_rollout(&self, other: &Self) -> bool {
         self.template != other.template
     }
 }
 
-/// Takes known noise out of an object.
+/// Removes known noise from an object.
 pub fn take_noise(object: &mut Value) -> TakenNoise {
     let mut taken = TakenNoise::default();
     for (number, place) in PLACES.iter().enumerate() {

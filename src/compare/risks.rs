@@ -1,27 +1,27 @@
-//! What a reader must not miss in a change.
+//! Risks of a change that a reader must see.
 
 use crate::compare::fields::FieldChange;
 use crate::model::resource::ResourceId;
 use serde_json::Value;
 use std::fmt;
 
-/// One thing not to miss.
+/// One risk.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Risk {
     Deletion,
-    /// What it holds may go with it: a Namespace, a claim, a definition with all its objects.
+    /// Its content may be deleted with it: a Namespace, a claim, a definition with all its objects.
     DataLoss,
     /// A definition of kinds.
     CustomResourceDefinition,
     /// Who may do what.
     AccessControl,
-    /// An object goes from one namespace to another: it is deleted and made anew.
+    /// An object moves to another namespace: it is deleted and created again.
     NamespaceMove,
-    /// An API server refuses another value here: the object must be deleted first.
+    /// An API server rejects another value here: the object must be deleted first.
     ImmutableField(String),
     /// A claim for storage.
     PersistentVolumeClaim,
-    /// Nothing of it runs afterwards.
+    /// No Pod of it runs afterwards.
     ScaledToZero,
 }
 
@@ -57,7 +57,7 @@ impl Risk {
     }
 }
 
-/// Kinds whose deletion takes more with it than themselves.
+/// Kinds whose deletion also deletes other things.
 const HOLDS_DATA: &[&str] = &[
     "/Namespace",
     "/PersistentVolumeClaim",
@@ -105,7 +105,7 @@ const IMMUTABLE: &[(&str, &[&str], &[&str])] = &[
     ),
 ];
 
-/// Of an object that is new or gone.
+/// Risks of an object that is added or removed.
 pub fn judge_whole(id: &ResourceId, removed: bool) -> Vec<Risk> {
     let mut risks = judge_kind(id);
     if removed {
@@ -116,7 +116,7 @@ pub fn judge_whole(id: &ResourceId, removed: bool) -> Vec<Risk> {
     risks
 }
 
-/// Of an object that is there before and after, maybe under another name.
+/// Risks of an object that exists before and after, maybe under another name.
 pub fn judge_change(
     old: &ResourceId,
     new: &ResourceId,
@@ -160,7 +160,7 @@ fn is_immutable(id: &ResourceId, before: &Value, path: &str) -> bool {
     let within = |field: &&str| {
         path.strip_prefix(*field).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     };
-    // A ConfigMap or Secret that says so of itself.
+    // A ConfigMap or Secret with `immutable: true`.
     if matches!(kind.as_str(), "/ConfigMap" | "/Secret")
         && before.get("immutable") == Some(&Value::Bool(true))
     {

@@ -1,4 +1,4 @@
-//! Application: what Argo CD was told, and what it says of it (argoproj.io/v1alpha1).
+//! Application: what Argo CD is to deploy, and what it reports about it (argoproj.io/v1alpha1).
 
 use crate::model::meta::Meta;
 use crate::model::time::Time;
@@ -9,10 +9,10 @@ use serde::Deserialize;
 pub struct Application {
     /// Name, labels, annotations, finalizers.
     pub metadata: Meta,
-    /// What it was told.
+    /// What Argo CD is to deploy.
     #[serde(default)]
     pub spec: ApplicationSpec,
-    /// What Argo CD says.
+    /// What Argo CD reports.
     pub status: Option<ApplicationStatus>,
 }
 

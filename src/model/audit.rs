@@ -2,7 +2,7 @@
 
 use crate::model::id::{CommitId, Digest, OrderRef};
 
-/// One thing that is not as it should be, or that could not be looked at.
+/// One problem, or something that could not be examined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AuditFinding {
     /// The commit that brought it.
@@ -25,14 +25,14 @@ pub struct Audit {
     pub promotions: usize,
     /// Deployment records that were judged again.
     pub deployments: usize,
-    /// Promotions that history alone tells of, in a repository that keeps no records.
+    /// Promotions that are only known from history, in a repository that keeps no records.
     pub unrecorded: usize,
-    /// What is not as it should be, oldest commit first.
+    /// The problems, oldest commit first.
     pub findings: Vec<AuditFinding>,
-    /// What could not be looked at.
+    /// What could not be examined.
     pub unread: Vec<AuditFinding>,
     /// No registry was asked.
     pub offline: bool,
-    /// The repository keeps no records, by the user's word.
+    /// The repository keeps no records, as the user said (`--no-records`).
     pub no_records: bool,
 }

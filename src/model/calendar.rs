@@ -1,10 +1,10 @@
 //! Windows and freezes over real calendars: is it open now, and when next.
 //!
-//! A window is judged by the clock on the wall of its time zone: an instant is inside while that clock
-//! shows a time from `from` (inclusive) to `to` (exclusive). `to` not after `from` runs past midnight and
-//! belongs to the day it starts; `from` equal to `to` is the whole 24 hours; `24:00` may be written for
-//! `to`. So, on a day the clocks change: a time that the wall clock skips is never inside, a time it shows
-//! twice is inside twice. No windows at all: always open. Freezes are plain instants and win.
+//! A window is judged by the local time of its time zone: an instant is inside if the local time is from
+//! `from` (inclusive) to `to` (exclusive). `to` not after `from` runs past midnight and belongs to the day it
+//! starts; `from` equal to `to` is the whole 24 hours; `24:00` may be written for `to`. So, on a day the
+//! clocks change: a local time that is skipped is never inside, one that occurs twice is inside twice. No
+//! windows at all: always open. Freezes are instants, and take precedence.
 //!
 //! Time zone rules are those compiled into the program, never the machine's: the same build decides the
 //! same everywhere. Knows nothing of Orders.
@@ -17,7 +17,7 @@ use jiff::tz::{AmbiguousOffset, TimeZone, TimeZoneDatabase};
 use jiff::{Timestamp, ToSpan};
 use std::fmt;
 
-/// How far ahead an opening is looked for. Later than that, and where there is none, is "never".
+/// How far ahead an opening is looked for. If there is none until then, the answer is "never".
 pub const HORIZON: Span = Span::from_seconds(400 * 86_400);
 
 /// Whether it is open at an instant.
@@ -28,7 +28,7 @@ pub enum CalendarState {
     No {
         /// The first instant, within [`HORIZON`], at which it is inside a window and outside every freeze.
         next: Option<Time>,
-        /// What closes it now: stable from run to run.
+        /// Why it is closed now; does not change from run to run.
         why: String,
     },
 }
@@ -74,7 +74,7 @@ impl Calendar {
     /// Checks windows and freezes as written.
     ///
     /// # Errors
-    /// All that is wrong at once: unknown zones, days and times, a freeze that ends before it begins.
+    /// All problems at once: unknown zones, days and times, a freeze that ends before it begins.
     pub fn new(windows: &[Window], freezes: &[Freeze]) -> Result<Self, Vec<CalendarError>> {
         let mut errors = Vec::new();
         let mut parsed = Vec::new();
@@ -431,7 +431,7 @@ mod tests {
         !frozen && (windows.is_empty() || windows.iter().any(inside))
     }
 
-    /// Days around clock changes: both switches, half an hour, at midnight, a day that never was.
+    /// Days around clock changes: both switches, half an hour, at midnight, a day that was skipped.
     const CHANGES: [(&str, &str); 8] = [
         ("Europe/Zurich", "2026-03-29T01:00:00Z"),
         ("Europe/Zurich", "2026-10-25T01:00:00Z"),

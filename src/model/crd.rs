@@ -4,8 +4,9 @@
 //! between members, `structural` writes it as apiextensions demands, `columns` says what `kubectl get` shows.
 //! Knows nothing of how objects are read or what is decided about them.
 //!
-//! **Nothing is pruned.** An API server drops the keys that a definition does not name, so that a misspelt gate
-//! would be a missing one. Ours keep them, and whoever reads the object refuses them by name.
+//! **Nothing is pruned.** An API server drops the keys that a definition does not name, so that a misspelt
+//! gate would be missing without an error. These definitions keep them, and the reader of the object rejects
+//! them by name.
 
 mod columns;
 mod rules;
@@ -73,12 +74,12 @@ pub fn build_definition(kind: Kind) -> Value {
     })
 }
 
-/// A Kitchen has a namespace in a cluster, as published; in files it may go without.
+/// A Kitchen has a namespace in a cluster, as published; in files it may be absent.
 fn is_namespaced(kind: Kind) -> bool {
     kind.is_namespaced() || kind == Kind::Kitchen
 }
 
-/// What `kubectl get` takes for it. None where another API's kind of that name is everywhere.
+/// The short name for `kubectl get`. None if another common API uses that name.
 fn find_short_name(kind: Kind) -> Option<&'static str> {
     match kind {
         Kind::Preparation => Some("prep"),
@@ -116,7 +117,7 @@ pub fn build_schema(kind: Kind) -> Value {
         let Value::Object(more) = more else { continue };
         let Some(node) = find_member(&mut schema, path) else { continue };
         for (word, value) in more {
-            // null: the type says more than is asked here.
+            // null: the type has a keyword that is not wanted here.
             if value.is_null() {
                 node.remove(&word);
             } else {
@@ -146,7 +147,7 @@ fn generate_schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|s| s.inline_subschemas = true);
     let mut schema =
         structural::make_structural(settings.into_generator().into_root_schema_for::<T>().to_value());
-    // metadata is not asked for: every object has it.
+    // metadata is not listed as required: every object has it.
     if let Some(Value::Array(required)) = schema.get_mut("required") {
         required.retain(|name| name != "metadata");
         if required.is_empty() {
@@ -169,7 +170,7 @@ fn find_member<'s>(schema: &'s mut Value, path: &str) -> Option<&'s mut Map<Stri
     node.as_object_mut()
 }
 
-/// With the keys of every object in order, so that one text comes of it however it was put together.
+/// Sorts the keys of every object, so that the text is always the same.
 fn sort_keys(value: Value) -> Value {
     match value {
         Value::Object(members) => {

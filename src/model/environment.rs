@@ -30,15 +30,15 @@ pub struct EnvironmentSpec {
     pub argocd_project: Option<String>,
     /// Namespaces whose Orders may name this Environment; absent or empty: all.
     pub allowed_namespaces: Vec<Namespace>,
-    /// Target namespaces admitted besides the Preparation's own.
+    /// Target namespaces allowed in addition to the Preparation's own.
     pub allowed_target_namespaces: Vec<Namespace>,
-    /// Whether an Application that goes takes its workload with it; Cascade when absent.
+    /// Whether the workload of a removed Application is deleted, too; Cascade when absent.
     pub on_delete: Option<OnDelete>,
-    /// What every Order here must pass on top of its own.
+    /// What every Order here must pass in addition to its own gates.
     pub promotion: EnvironmentPromotion,
 }
 
-/// Whether an Application that goes takes its workload with it.
+/// Whether the workload of a removed Application is deleted, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, Default, JsonSchema)]
 pub enum OnDelete {
     /// It does: `resources-finalizer.argocd.argoproj.io` is set.

@@ -1,4 +1,4 @@
-//! What is asked of a registry, and what it proved: the hand-off between gates and evidence.
+//! What is requested from a registry, and what it proved; used by gates and evidence.
 
 use crate::model::id::{Artifact, Digest, OrderRef, PreparationName};
 use crate::model::kitchen::Role;
@@ -15,18 +15,18 @@ use std::sync::Arc;
 pub enum Evidence<P> {
     /// Signed content proves it.
     Proven(P),
-    /// Every place answered authoritatively; nothing there.
+    /// Every place was read successfully, and there is no evidence.
     Missing(Looked),
-    /// Something was there; none of it proves the claim.
+    /// Evidence exists, but none of it proves the claim.
     Invalid(Looked),
-    /// A needed answer could not be had or trusted.
+    /// A necessary answer could not be read or trusted.
     Unread(Unread),
 }
 
-/// What was looked at, where, and why each candidate did not count.
+/// What was examined, where, and why each candidate did not count.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Looked {
-    /// One sentence for the condition's message: stable from run to run.
+    /// One sentence for the condition's message; it does not change from run to run.
     pub why: String,
     /// The report's word for it.
     pub reason: Option<Verified>,
@@ -34,7 +34,7 @@ pub struct Looked {
     pub candidates: Vec<EvidenceCandidate>,
 }
 
-/// One thing that was looked at.
+/// One thing that was examined.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvidenceCandidate {
     /// `referrers API`, `fallback tag`, `.sig tag`, `.att tag`, …
@@ -45,7 +45,7 @@ pub struct EvidenceCandidate {
     pub why: String,
 }
 
-/// A needed answer that could not be had or trusted.
+/// A necessary answer that could not be read or trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
     /// One of the `Registry…` reasons, or ArtifactNotFound.
@@ -54,9 +54,9 @@ pub struct Unread {
     pub request: String,
     /// HTTP status, where there was one.
     pub status: Option<u16>,
-    /// The cause, for a person; stable from run to run.
+    /// The cause, for a person; it does not change from run to run.
     pub why: String,
-    /// Whether the next run may fare better without anybody doing anything.
+    /// Whether the next run may succeed without any action.
     pub retryable: bool,
 }
 
@@ -76,7 +76,7 @@ impl From<oci_registry::Unread> for Unread {
 /// What one claim is about.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Claim {
-    /// The artifact is there, whole, and one that Argo CD unpacks.
+    /// The artifact exists, is complete, and Argo CD can unpack it.
     Artifact,
     /// Signed by a trusted key.
     Signature,
@@ -102,11 +102,11 @@ pub struct SealOf {
     pub uid: Option<String>,
 }
 
-/// All that a Case asks of one artifact.
+/// All claims that a Case needs of one artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ask {
     pub artifact: Artifact,
-    /// What is asked of it.
+    /// The claims that are needed of it.
     pub claims: BTreeSet<Claim>,
 }
 
@@ -148,8 +148,8 @@ pub struct Statement {
     pub subject: Option<String>,
     /// The predicate, parsed from the very bytes that were verified.
     pub predicate: serde_json::Value,
-    /// When it was made, by the predicate's own word (`metadata.finishedOn`, `sealedTime`, `timeVerified`, …);
-    /// a registry's or manifest's times are nobody's word and never stand here.
+    /// When it was made, according to the predicate (`metadata.finishedOn`, `sealedTime`, `timeVerified`, …).
+    /// Times of a registry or manifest are not signed and are never used here.
     pub time: Option<Time>,
 }
 
@@ -176,14 +176,14 @@ pub struct ProvenanceProof {
     pub builder: Option<String>,
 }
 
-/// What signed provenance says of how an artifact was built.
+/// What signed provenance says about the build of an artifact.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Build {
     /// When the build ended.
     pub finished_on: Option<Time>,
     /// What it was built from, in the provenance's order.
     pub materials: Vec<Material>,
-    /// What was asked of it: the external parameters (v1), the invocation's parameters (v0.2).
+    /// The parameters of the build: the external parameters (v1), the invocation's parameters (v0.2).
     pub parameters: Option<serde_json::Value>,
     /// What rendered it, where the internal parameters (v1) or the invocation's environment (v0.2) say so.
     pub renderer: Option<Renderer>,
@@ -226,7 +226,7 @@ pub struct ScanCounts {
 }
 
 impl ScanCounts {
-    /// What rose since an earlier scan of the same artifact, for a warning; `None`: nothing did.
+    /// The counts that rose since an earlier scan of the same artifact, for a warning; `None`: none did.
     ///
     /// ```
     /// use expedite::model::evidence::Counts;

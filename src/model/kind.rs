@@ -12,13 +12,13 @@ pub enum Kind {
     Preparation,
     /// A vote.
     Approval,
-    /// What is promoted and what runs.
+    /// What is promoted and what is deployed.
     Serving,
     /// Where Orders deploy.
     Environment,
     /// An API server.
     Cluster,
-    /// Whom this installation trusts.
+    /// The keys and people that this installation trusts.
     Kitchen,
 }
 

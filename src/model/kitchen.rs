@@ -1,4 +1,4 @@
-//! Kitchen: whom this installation trusts. A singleton called `default`.
+//! Kitchen: the keys and people that this installation trusts. A singleton called `default`.
 
 use crate::model::id::Digest;
 use crate::model::meta::Meta;
@@ -144,7 +144,7 @@ pub enum ApprovalTrust {
     /// By the voter's SSH signature.
     #[default]
     Signed,
-    /// By the API server's word.
+    /// By the API server.
     Cluster,
     /// By the repository's merge rules.
     Repository,

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-/// `metadata` of an object, as far as we read it. Unknown members are free.
+/// `metadata` of an object, as far as Expedite reads it. Unknown members are allowed.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Meta {
@@ -24,7 +24,7 @@ pub struct Meta {
     pub finalizers: Vec<String>,
     /// Set by an API server; grows with each change of `spec`.
     pub generation: Option<i64>,
-    /// When the object came to be.
+    /// When the object was created.
     pub creation_timestamp: Option<Time>,
     /// Set while the object is being deleted.
     pub deletion_timestamp: Option<Time>,
@@ -68,7 +68,7 @@ pub enum Readiness {
     NoStatus,
 }
 
-/// `status` of an Order, Preparation or Cluster, as far as we read it.
+/// `status` of an Order, Preparation or Cluster, as far as Expedite reads it.
 #[derive(Debug, Clone, Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Status {

@@ -1,4 +1,4 @@
-//! How Applications and files are called. Nothing here depends on what may change.
+//! Names of Applications and files. They depend only on what never changes.
 
 use crate::model::id::{ApplicationName, ClusterName, Digest, IdError, OrderName, OrderRef, PreparationName};
 use sha2::{Digest as _, Sha256};
@@ -9,9 +9,9 @@ pub const LABEL_SERVING: &str = "delivery.kokumi.dev/serving";
 pub const LABEL_SERVING_NAMESPACE: &str = "delivery.kokumi.dev/serving-namespace";
 /// Label: the Order's name.
 pub const LABEL_ORDER: &str = "delivery.kokumi.dev/order";
-/// Annotation: exactly `<namespace>/<order>` opens an Application to that Order.
+/// Annotation: exactly `<namespace>/<order>` allows that Order to take over an Application.
 pub const ALLOWED_ORDER: &str = "delivery.kokumi.dev/allowed-order";
-/// Annotation of an Application that gave its workload to another one and goes when that is observed.
+/// Annotation of an Application that handed its workload to another one and is removed once that is observed.
 pub const HANDED_OVER: &str = "delivery.kokumi.dev/handed-over";
 /// Label: who manages it.
 pub const MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -48,7 +48,7 @@ pub fn hash_triple(order: &OrderRef, cluster: &ClusterName) -> String {
 /// ```
 ///
 /// # Errors
-/// None for checked names; the type's rule is checked all the same.
+/// None for checked names; the rule of the type is still checked.
 pub fn build_application_name(order: &OrderRef, cluster: &ClusterName) -> Result<ApplicationName, IdError> {
     let hash = hash_triple(order, cluster);
     let mut head = format!("kokumi-{}-{}", order.namespace, order.name);
@@ -67,7 +67,7 @@ pub fn build_application_name(order: &OrderRef, cluster: &ClusterName) -> Result
 /// ```
 ///
 /// # Errors
-/// None for checked names; the type's rule is checked all the same.
+/// None for checked names; the rule of the type is still checked.
 pub fn build_preparation_name(order: &OrderName, artifact: &Digest) -> Result<PreparationName, IdError> {
     let digits = artifact.format_short();
     let mut head = order.as_str().to_owned();
@@ -99,7 +99,7 @@ pub fn build_record_path(order: &OrderRef, sha256_hex: &str) -> String {
     format!("records/{}/{}/{sha256_hex}.json", order.namespace, order.name)
 }
 
-/// What [`build_record_path`] made this path of; `None`: it is no record's.
+/// The arguments of [`build_record_path`] for this path; `None`: it is not the path of a record.
 ///
 /// ```
 /// use expedite::model::{id::{Digest, OrderRef}, naming::{record_of, record_path}};
@@ -124,7 +124,7 @@ mod tests {
         build_application_name(&order, &ClusterName::parse(cluster).unwrap()).unwrap().to_string()
     }
 
-    /// Golden: these names are in somebody's repository, and none may ever change.
+    /// Golden: these names are in repositories of users and must never change.
     #[test]
     fn b10_names_are_for_ever_and_do_not_meet() {
         let names = [

@@ -1,5 +1,5 @@
-//! What a run would do and why: the hand-off from decide to render, commit, attest and report.
-//! A Plan is total: bad input became a row of it.
+//! What a run would do and why; made by `decide`, used by render, commit, attest and report. A Plan always
+//! covers every Order: an input error becomes a row of it.
 
 use crate::error::Failure;
 use crate::model::environment::OnDelete;
@@ -44,7 +44,7 @@ impl Plan {
 #[derive(Debug, Clone)]
 pub struct PlanRow {
     pub order: OrderRef,
-    /// Where its object is; `None`: it is gone, or cannot be read.
+    /// Where its object is; `None`: it does not exist any more, or cannot be read.
     pub origin: Option<Origin>,
     pub environment: Option<EnvironmentName>,
     pub mode: Mode,
@@ -58,13 +58,13 @@ pub struct PlanRow {
     pub warnings: Vec<Failure>,
     /// The Serving as it should be in the repository after this run.
     pub serving: ServingPlan,
-    /// One per Cluster, and one per Application that goes.
+    /// One per Cluster, and one per Application that is removed.
     pub applications: Vec<ApplicationPlan>,
-    /// A seal of votes to be attached; then the run decides again.
+    /// A seal of votes that has to be attached before the run decides again.
     pub seal: Option<SealRequest>,
 }
 
-/// A seal that is due: its bytes are a function of this alone (`docs/design/evidence.md#what-is-written`).
+/// A seal that has to be made; its bytes depend only on this (`docs/design/evidence.md#what-is-written`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct SealRequest {
     /// Of which Order and Preparation.
@@ -87,7 +87,7 @@ pub struct Candidate {
     pub artifact: Artifact,
     /// What it was rendered from.
     pub base_digest: Option<Digest>,
-    /// Where its objects go.
+    /// The namespace that its objects are deployed to.
     pub target_namespace: Namespace,
     pub uid: Option<String>,
     /// Foreign text.
@@ -106,7 +106,7 @@ pub enum Decision {
     Hold,
     /// This Order's input is wrong: what is deployed stays.
     Broken,
-    /// The Order is gone: its Applications and Serving go.
+    /// The Order does not exist any more: its Applications and Serving are removed.
     Remove(String),
 }
 
@@ -159,25 +159,25 @@ pub enum ApplicationAction {
         reason: String,
         message: String,
     },
-    /// Written once more as it is committed, without the cascade finalizer: another Application takes the
-    /// workload over, and this one goes when that is observed (`docs/design/gitops-repository.md#removal-guard`).
+    /// Written again without the cascade finalizer: another Application takes over the workload, and this one
+    /// is removed once that is observed (`docs/design/gitops-repository.md#removal-guard`).
     Detach(String),
     /// Removed; the text says why.
     Remove(String),
 }
 
-/// All that an Application is rendered from: pinned values, not live objects.
+/// Everything that an Application is rendered from: pinned values, not live objects.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pin {
     pub order: OrderRef,
     pub preparation: PreparationName,
     pub artifact: Artifact,
-    /// Where its objects go.
+    /// The namespace that its objects are deployed to.
     pub target_namespace: Namespace,
     pub environment: EnvironmentName,
     /// Argo CD's AppProject.
     pub project: String,
-    /// Whether the workload goes with the Application.
+    /// Whether the workload is deleted with the Application.
     pub on_delete: OnDelete,
     pub cluster: ClusterName,
     pub server: String,
@@ -193,7 +193,7 @@ pub struct Pin {
 pub enum Forecast {
     /// By any run at or after this instant.
     At(Time),
-    /// Once what the gate waits for has come, and not before this instant.
+    /// Once the gate passes, and not before this instant.
     NotBefore {
         /// The earliest instant that is known: soak, windows and freezes, along the chain of upstreams.
         time: Time,
@@ -201,20 +201,20 @@ pub enum Forecast {
         /// Who has to do what.
         message: String,
     },
-    /// Never without another input.
+    /// Not without another input.
     Never { gate: GateName, message: String },
 }
 
-/// What `explain` knows of an Order besides its row.
+/// What `explain` shows of an Order in addition to its row.
 #[derive(Debug, Clone, Default)]
 pub struct Explained {
-    /// What the Applications say now, in Argo CD's own words: never committed.
+    /// The current state of the Applications in Argo CD's own words, which is never committed.
     pub observed: Option<String>,
     /// Every vote on the candidate, judged.
     pub votes: Vec<VoteStatus>,
     /// Who has to do what, for every gate that does not pass.
     pub steps: Vec<NextStep>,
-    /// Why nothing is a candidate, where nothing is and no error says it.
+    /// Why there is no candidate, if there is none and no error says why.
     pub idle: Option<String>,
 }
 
@@ -225,7 +225,7 @@ pub struct NextStep {
     pub what: String,
 }
 
-/// A promotion that somebody can do something about (`open`).
+/// A promotion that a person can act on (`open`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpenPromotion {
     pub order: OrderRef,
@@ -237,13 +237,13 @@ pub struct OpenPromotion {
     pub step: PromotionStep,
 }
 
-/// What can be done next about a promotion, by one viewer.
+/// The next action of one viewer on a promotion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PromotionStep {
     /// Look at it and vote.
     Review,
     Promote,
-    /// Nothing by this viewer: the gate's message.
+    /// Nothing that this viewer can do; the text is the gate's message.
     Waits(String),
 }
 
@@ -252,7 +252,7 @@ pub enum PromotionStep {
 pub struct GuardStop {
     /// How many are allowed.
     pub allowed: usize,
-    /// What would go: (path, why).
+    /// The files that would be removed: (path, why).
     pub removals: Vec<(String, String)>,
 }
 

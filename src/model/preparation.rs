@@ -58,7 +58,7 @@ pub struct ArtifactSpec {
     pub oci_ref: String,
     /// Must equal the digest in `ociRef`.
     pub digest: Digest,
-    /// What the renderer claims; the registry is asked anyway.
+    /// What the renderer claims; the registry is always asked, too.
     #[serde(default)]
     pub signed: bool,
 }
@@ -86,9 +86,9 @@ pub struct GitSource {
 }
 
 impl GitSource {
-    /// A repository's URL without the user and password that one of `http(s)` or `git+http(s)` may carry: there
-    /// they are a token, and what is written from it is committed. Elsewhere, as in `git@host:path`, a user is
-    /// part of the name.
+    /// A repository's URL without the user and password that one of `http(s)` or `git+http(s)` may carry:
+    /// there they are a secret, and the result is committed. In other forms, like `git@host:path`, the user
+    /// is part of the name.
     #[must_use]
     pub fn strip_user(url: &str) -> String {
         let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
@@ -105,7 +105,7 @@ impl GitSource {
 /// A Preparation that is to be written: an artifact, and what is known of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Prepared {
-    /// Whose it is, and where.
+    /// The Order and namespace that it belongs to.
     pub order: OrderRef,
     pub name: PreparationName,
     /// When the artifact was built, in whole seconds.
@@ -119,7 +119,7 @@ pub struct Prepared {
     pub commit_message: Option<String>,
     /// Where its sources were; foreign text.
     pub git: GitSource,
-    /// SHA-256 over what the build was asked for.
+    /// SHA-256 over the parameters of the build.
     pub config_hash: Option<Digest>,
     pub renderer: Option<renderer::Renderer>,
 }

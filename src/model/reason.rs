@@ -1,4 +1,4 @@
-//! The words of conditions and votes, spelt once.
+//! The words of conditions and votes, each defined once.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

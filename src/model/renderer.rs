@@ -1,6 +1,7 @@
 //! What the renderer's controllers and their UI read of the kinds that we share with them, as published in
-//! August 2026. Nothing here is ever looked into, only written (`prepare`): the types are named by the members that hold it, so that a
-//! CustomResourceDefinition made from ours refuses and keeps what the published one did.
+//! August 2026. These members are never examined, only written (`prepare`): the types are named by the
+//! members that hold it, so that a CustomResourceDefinition made from ours refuses and keeps what the
+//! published one did.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

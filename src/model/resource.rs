@@ -1,11 +1,11 @@
-//! A Kubernetes object inside an artifact, as far as a person compares it with another.
+//! A Kubernetes object inside an artifact, as far as it is needed to compare it with another.
 
 use serde_json::Value;
 
 /// One document of rendered manifests.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resource {
-    /// The file it stands in, at the top of the artifact.
+    /// The file that contains it, at the top level of the artifact.
     pub file: String,
     pub content: ResourceContent,
 }
@@ -23,8 +23,7 @@ pub enum ResourceContent {
     },
 }
 
-/// What tells one object from another in a cluster. A group has one object of a kind and name, whatever the
-/// version it is written in.
+/// Identifies an object in a cluster. A group has one object per kind and name, whatever its version.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ResourceId {
     /// `apps`; empty for the core group.
@@ -67,7 +66,7 @@ impl Resource {
 }
 
 impl std::fmt::Display for ResourceId {
-    /// `Deployment shop/podinfo`, `ClusterRole podinfo`; the file's name where it is no object.
+    /// `Deployment shop/podinfo`, `ClusterRole podinfo`; the file's name if it is not an object.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if !self.kind.is_empty() {
             write!(f, "{} ", self.kind)?;

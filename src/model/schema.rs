@@ -1,5 +1,6 @@
-//! How names, digests and times describe themselves in a JSON Schema: what a pattern can say of their parsers'
-//! rules. A text that a parser takes matches; the other way round as far as patterns reach.
+//! How names, digests and times describe themselves in a JSON Schema: what a pattern can say of their
+//! parsers' rules. Every text that the parser accepts matches; a pattern may also match some texts that the
+//! parser rejects.
 
 use crate::model::id::{
     ApplicationName, ClusterName, EnvironmentName, Namespace, OrderName, PreparationName,
@@ -70,7 +71,7 @@ mod tests {
     use crate::model::id::{CommitId, Digest, OciRepository};
     use proptest::prelude::*;
 
-    /// Whether the schema of `T` lets a text in.
+    /// Whether the schema of `T` accepts a text.
     fn admits<T: JsonSchema>(text: &str) -> bool {
         let schema = schemars::schema_for!(T);
         jsonschema::validator_for(schema.as_value()).unwrap().is_valid(&text.into())
@@ -96,7 +97,7 @@ mod tests {
             if Span::parse(&text).is_ok() {
                 prop_assert!(admits::<Span>(&text), "{}", text);
             }
-            // What matches and is none: no whole seconds, or longer than a hundred years.
+            // What matches but is not a duration: no whole seconds, or longer than a hundred years.
             else if admits::<Span>(&text) {
                 let why = Span::parse(&text).unwrap_err().to_string();
                 prop_assert!(why.contains("whole number") || why.contains("a hundred years"), "{}", why);

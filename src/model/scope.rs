@@ -1,4 +1,4 @@
-//! What a run writes: the part of the fleet that the scope flags leave. Never what it reads.
+//! The part of the fleet that a run writes, as selected by the scope flags. It never limits what a run reads.
 
 use crate::model::environment::{Selector, SelectorOperator, SelectorRule};
 use crate::model::id::{IdError, Namespace, OrderRef};

@@ -1,4 +1,4 @@
-//! Serving: which Preparation of an Order is promoted, and what runs.
+//! Serving: which Preparation of an Order is promoted, and what is deployed.
 
 use crate::model::approval::{Approver, Ballot};
 use crate::model::evidence::ScanCounts;
@@ -42,7 +42,7 @@ pub struct ServingSpec {
     #[serde(default, deserialize_with = "empty_is_none")]
     #[schemars(with = "Option<schema::PreparationNameOrNone>")]
     pub preparation_name: Option<PreparationName>,
-    /// Who asked, and when: carried here, so that no answer needs git's history.
+    /// Who requested it, and when: stored here, so that git's history is not needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub requested: Option<Requested>,
     /// The published August 2026 field: read, not used (`Order.spec.promotion.mode` decides).
@@ -62,21 +62,21 @@ fn empty_is_none<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Pre
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Requested {
-    /// A git author: a claim.
+    /// A git author, which is not proven.
     pub name: String,
     /// When.
     pub time: Time,
     /// `promote`, `rollback` or `withdraw`.
     #[serde(default)]
     pub verb: String,
-    /// What was asked for: where `preparationName` is another, nobody is known to have asked for that. Absent
-    /// where an older build wrote it.
+    /// The Preparation that was requested. If `preparationName` differs, it is not known who requested that.
+    /// Absent if an older build wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preparation_name: Option<PreparationName>,
 }
 
 impl Requested {
-    /// Whether this is who asked for `name`, as far as it says: an older build did not say for what.
+    /// Whether this is the request for `name`, as far as known: older builds did not store the name.
     #[must_use]
     pub fn has_asked_for(&self, name: &PreparationName) -> bool {
         self.preparation_name.as_ref().is_none_or(|asked| asked == name)
@@ -155,15 +155,15 @@ pub fn format_wait(candidate: &PreparationName, verdict: &Verdict) -> String {
     format!("{candidate} waits for {}: {}", verdict.gate, verdict.message)
 }
 
-/// What the Applications are pinned to, besides name and digest.
+/// What the Applications are pinned to, in addition to name and digest.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Deployed {
-    /// Where it was promoted.
+    /// The Environment that it was promoted in.
     pub environment: EnvironmentName,
     /// As written in `ociRef`.
     pub repository: OciRepository,
-    /// Where its objects go.
+    /// The namespace that its objects are deployed to.
     pub target_namespace: Namespace,
     /// The input source the Order came from.
     pub source: String,
@@ -227,12 +227,12 @@ pub struct VoteStatus {
     pub comment: Option<String>,
     /// The digest voted on.
     pub digest: Digest,
-    /// By the voter's word.
+    /// The time that the voter states.
     pub submitted_time: Time,
-    /// By the API server's.
+    /// The time that the API server states.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub creation_time: Option<Time>,
-    /// Its SSH signature, so that a vote counts though its file is gone.
+    /// Its SSH signature, so that a vote counts even if its file was deleted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signature: Option<String>,
     /// Whether it counts.
@@ -256,7 +256,7 @@ pub struct VerifiedStatus {
     pub by: Vec<String>,
 }
 
-/// One Cluster's state. Only what decisions use; live health never goes into git.
+/// The state of one Cluster. Contains only what decisions use; live health is never committed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterStatus {
@@ -318,7 +318,7 @@ pub struct HistoryEntry {
     pub deployment_record: Option<Digest>,
 }
 
-/// Who asked for a promotion: a git author is a claim (`docs/design/gitops-repository.md#nothing-lost`).
+/// Who requested a promotion; a git author is not proven (`docs/design/gitops-repository.md#nothing-lost`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RequestedBy {

@@ -44,7 +44,7 @@ impl Time {
         Self(Timestamp::from_second(seconds).unwrap_or(Timestamp::UNIX_EPOCH))
     }
 
-    /// The real clock, whole seconds. Only `main.rs` and tests of effects ask for it.
+    /// The real clock in whole seconds. Only `main.rs` and tests of effects use it.
     #[must_use]
     pub fn read_clock() -> Self {
         Self::from_unix(Timestamp::now().as_second())
@@ -99,12 +99,13 @@ impl From<Time> for String {
     }
 }
 
-/// How far a clock may be off before a time ahead of it counts as a lie: five minutes (`docs/design/promotion.md#clocks-lie`).
+/// How far ahead of the clock a time may be before it counts as wrong: five minutes
+/// (`docs/design/promotion.md#clocks-lie`).
 pub const SKEW: Span = Span(300);
 
 /// A span of time in whole seconds, never negative. The grammar is that of Go's `time.ParseDuration` (`90m`,
-/// `1h30m`, `1.5h`; units `h`, `m`, `s`, `ms`, `us`, `ns`, in any order and number) plus `d` for 24 hours, and
-/// `0`. What is no whole number of seconds is an error, never rounded.
+/// `1h30m`, `1.5h`; units `h`, `m`, `s`, `ms`, `us`, `ns`, in any order and number) plus `d` for 24 hours,
+/// and `0`. Fractions of a second are an error; they are never rounded.
 ///
 /// ```
 /// use expedite::model::time::Span;

@@ -66,13 +66,14 @@ pub enum For {
     Registry,
     /// A build of this product that has the gate.
     Build,
-    /// Nothing was read for it, because another gate holds whatever a registry says.
+    /// Its evidence was not read, because another gate holds, whatever a registry answers.
     AnotherGate,
-    /// A later run: this one has promoted as many as `limits.maxPromotions` allows.
+    /// A later run, because this one has reached `limits.maxPromotions`.
     LaterRun,
 }
 
-/// The answer itself. Its message is stable from run to run: absolute instants, no "3h left".
+/// The answer itself. Its message does not change from run to run: it contains absolute times, never "3h
+/// left".
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum GateOutcome {
     Passed,
@@ -89,9 +90,9 @@ pub struct Verdict {
     pub outcome: GateOutcome,
     /// For a person: what was found, what was wanted, who has to do what.
     pub message: String,
-    /// What it rests on, for the record.
+    /// Its evidence, for the record.
     pub evidence: Vec<EvidenceRef>,
-    /// The gate's own parameters, for the record: a later reader judges again by these.
+    /// The parameters of the gate, for the record: `verify-history` judges again by these.
     pub parameters: serde_json::Value,
     /// Whether the run failed to read something it needed (exit 1).
     pub unread: bool,
@@ -120,8 +121,8 @@ impl Verdict {
     pub fn make_failed(gate: GateName, message: impl Into<String>) -> Self {
         Self { outcome: GateOutcome::Failed, ..Self::make_passed(gate, message) }
     }
-    /// The gate that `verdicts` wait for: the first that does not pass. One that was not read counts only
-    /// where nothing else holds, so that the answer is the same whether or not a verdict was kept.
+    /// The gate that `verdicts` wait for: the first that does not pass. One that was not read counts only if
+    /// no other gate holds, so that the answer does not depend on a kept verdict.
     #[must_use]
     pub fn find_first_holding(verdicts: &[Self]) -> Option<&Self> {
         let holding = || verdicts.iter().filter(|v| !v.is_passed());

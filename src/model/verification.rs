@@ -1,4 +1,4 @@
-//! What is asked about one artifact, and what was found: the hand-off between `verify` and its reports.
+//! What `verify` examines about one artifact, and what it found; used by its reports.
 
 use crate::model::evidence::Evidence;
 use crate::model::id::{Artifact, Digest, EnvironmentName, OrderRef, PreparationName};
@@ -7,8 +7,8 @@ use crate::model::order::{ApprovalPolicy, Check};
 use crate::model::time::Time;
 use serde::{Deserialize, Serialize};
 
-/// What an Order and its Environment demand of an artifact, as far as signed evidence can say it. An evidence
-/// bundle keeps it.
+/// What an Order and its Environment require of an artifact, as far as signed evidence can show it. Stored in
+/// an evidence bundle.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Demanded {
@@ -20,7 +20,7 @@ pub struct Demanded {
     pub checks: Vec<DemandedCheck>,
 }
 
-/// One check, and whose it is.
+/// One check and its owner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct DemandedCheck {
@@ -29,15 +29,15 @@ pub struct DemandedCheck {
     pub check: Check,
 }
 
-/// The four outcomes without what they rest on.
+/// The four outcomes without their evidence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ClaimOutcome {
     /// Signed content proves it.
     Proven,
     Missing,
-    /// Something is there; none of it proves it.
+    /// Evidence exists, but none of it proves the claim.
     Invalid,
-    /// A needed answer could not be had or trusted.
+    /// A necessary answer could not be read or trusted.
     Unread,
 }
 
@@ -56,9 +56,9 @@ impl ClaimOutcome {
 /// What a claim is about.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ClaimKind {
-    /// The artifact is there, whole, and one that Argo CD unpacks.
+    /// The artifact exists, is complete, and Argo CD can unpack it.
     Artifact,
-    /// The Kitchen's registries and reject list let it in.
+    /// The Kitchen's registries and reject list allow it.
     Admission,
     /// Signed by a trusted key.
     Signature,
@@ -66,7 +66,7 @@ pub enum ClaimKind {
     Provenance,
     /// The newest seal of votes approves.
     Approvals,
-    /// A check of this name passes; whose it is.
+    /// A check of this name passes.
     Check {
         name: String,
         /// `Environment` or `Order`.
@@ -97,7 +97,7 @@ impl ClaimKind {
 /// One piece that proves a claim.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ProofPiece {
-    /// Of its manifest (bundle referrer) or layer (`.sig`, `.att`); of the artifact itself.
+    /// Digest of its manifest (bundle referrer) or layer (`.sig`, `.att`), or of the artifact itself.
     pub digest: Digest,
     /// Of the signed file itself, or of the content layer.
     pub blob: Digest,
@@ -109,7 +109,7 @@ pub struct ProofPiece {
     pub fingerprint: String,
     /// Of a statement.
     pub predicate_type: Option<String>,
-    /// When it was made, by its own signed word.
+    /// When it was made, according to its signed content.
     pub time: Option<Time>,
 }
 
@@ -117,9 +117,9 @@ pub struct ProofPiece {
 #[derive(Debug, Clone, PartialEq)]
 pub struct ClaimReport {
     pub kind: ClaimKind,
-    /// Whether the artifact is good for the Order only with it.
+    /// Whether the Order requires it.
     pub required: bool,
-    /// The outcome, with what it rests on.
+    /// The outcome with its evidence.
     pub found: Evidence<Vec<ProofPiece>>,
     /// One sentence, for a person.
     pub says: String,
@@ -209,14 +209,14 @@ pub struct Verification {
     /// Where evidence was read.
     pub from: ReadFrom,
     pub trust: TrustUsed,
-    /// What is demanded; `None`: the Order was not read, so nobody knows.
+    /// What is required; `None`: the Order was not read, so it is unknown.
     pub demanded: Option<Demanded>,
     /// Every claim, in a stable order.
     pub claims: Vec<ClaimReport>,
 }
 
 impl Verification {
-    /// Of all required claims: what is known to be lacking comes before what could not be read.
+    /// Of all required claims: missing evidence comes before evidence that could not be read.
     #[must_use]
     pub fn judge_outcome(&self) -> ClaimOutcome {
         let is = |wanted: ClaimOutcome| self.claims.iter().any(|c| c.required && c.outcome() == wanted);

@@ -1,4 +1,4 @@
-//! What was read: objects with their origin, and what is wrong with the reading.
+//! What was read: objects with their origin, and the problems while reading.
 
 use crate::error::{At, Failure};
 use crate::model::application::Application;
@@ -13,8 +13,8 @@ use crate::model::serving::Serving;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Begins the name of every source that is an API server: there, an absent condition means "not Ready", and no
-/// object stands in a file.
+/// Begins the name of every source that is an API server: there, an absent condition means "not Ready", and
+/// objects are not in files.
 pub const CLUSTER: &str = "cluster:";
 
 /// Whether the source of this name is an API server.
@@ -23,7 +23,7 @@ pub fn is_cluster(source: &str) -> bool {
     source.starts_with(CLUSTER)
 }
 
-/// Where an object came from, kept symbolically.
+/// Where an object came from, as names and indices.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Origin {
     /// The source's stable name (remembered in `Serving.status.deployed.source`): `path:<as written in the
@@ -55,22 +55,22 @@ pub struct Loaded<T> {
     pub origin: Origin,
 }
 
-/// What a problem of the reading bears on.
+/// What a problem of reading affects.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holds {
     /// Nothing; the problem is only a warning.
     Nothing,
     /// These Orders: each keeps what it deploys and reports the problem as its own.
     Orders(BTreeSet<OrderRef>),
-    /// Every new promotion (the unreadable thing may be a Reject, a freeze or a policy).
+    /// Every new promotion (what could not be read may be a Reject, a freeze or a policy).
     Everything,
 }
 
-/// Something that is wrong with the reading.
+/// A problem while reading the sources.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     pub failure: Failure,
-    /// What it bears on.
+    /// What it affects.
     pub holds: Holds,
 }
 
@@ -79,15 +79,16 @@ pub struct Problem {
 pub struct SourceState {
     /// As in [`Origin::source`].
     pub name: Arc<str>,
-    /// Every file, every page of every list was read. Otherwise nothing of it looks deleted.
+    /// Whether every file and every page of every list was read. If not, no object of it is treated as
+    /// deleted.
     pub whole: bool,
-    /// Why not, where not.
+    /// Why not, if so.
     pub why: Option<String>,
     /// How many objects of our kinds it gave.
     pub objects: usize,
 }
 
-/// All that was read. A broken object is absent here and named in `problems`.
+/// Everything that was read. A broken object is not included; `problems` names it.
 #[derive(Debug, Clone, Default)]
 pub struct World {
     pub orders: BTreeMap<OrderRef, Loaded<Order>>,
@@ -97,16 +98,16 @@ pub struct World {
     pub environments: BTreeMap<EnvironmentName, Loaded<Environment>>,
     pub clusters: BTreeMap<ClusterName, Loaded<Cluster>>,
     pub kitchen: Option<Loaded<Kitchen>>,
-    /// Servings found elsewhere than in the GitOps repository: only to warn when they disagree.
+    /// Servings found outside the GitOps repository, used only to warn if they differ.
     pub stray_servings: BTreeMap<OrderRef, Loaded<Serving>>,
-    /// Applications by (namespace, name); `None`: nobody was asked, so nothing is known of any.
+    /// Applications by (namespace, name); `None`: Argo CD was not asked, so their state is unknown.
     pub applications: Option<BTreeMap<(String, String), Loaded<Application>>>,
     pub problems: Vec<Problem>,
     /// How each source was read, in the settings' order.
     pub sources: Vec<SourceState>,
 }
 
-/// The GitOps repository at one commit, as far as we use it.
+/// The GitOps repository at one commit, as far as Expedite uses it.
 #[derive(Debug, Clone, Default)]
 pub struct GitOps {
     /// The commit that everything was decided on; `None`: the branch does not exist yet.
@@ -124,7 +125,7 @@ pub struct GitOps {
     pub losses: BTreeMap<String, String>,
     /// SHA-256 (hex) of the records in `records/<namespace>/<order>/`, by Order; the bytes are read when needed.
     pub records: BTreeMap<OrderRef, BTreeSet<String>>,
-    /// What is wrong below our folders.
+    /// Problems in the folders that Expedite uses.
     pub problems: Vec<Problem>,
 }
 
@@ -133,7 +134,7 @@ pub struct ServingFile {
     pub path: String,
     /// Exactly as committed.
     pub text: Arc<str>,
-    /// As read; broken ones keep their text and are that Order's error.
+    /// The parsed Serving; a broken one keeps its text and is an error of that Order.
     pub serving: Result<Arc<Serving>, Failure>,
 }
 
@@ -144,6 +145,6 @@ pub struct ApplicationFile {
     pub text: Arc<str>,
     /// The Order its labels name (`delivery.kokumi.dev/serving` and `…/serving-namespace`); `None`: foreign.
     pub owner: Option<OrderRef>,
-    /// As read, where it reads as one Application.
+    /// The parsed Application, if the file is one.
     pub application: Result<Arc<Application>, Failure>,
 }

@@ -1,7 +1,7 @@
-//! Cases, Facts and the clock → [`Plan`]. Pure: knows nothing of YAML, git and OCI.
+//! Cases, Facts and the clock → [`Plan`]. Pure: does not know YAML, git or OCI.
 //!
-//! One Order's trouble is a row of the Plan and never stops another's. What is deployed is decided from the
-//! values pinned in the Serving, never from a Preparation that was edited or is gone.
+//! An error of one Order becomes its row of the Plan and never stops another Order. What is deployed is
+//! decided from the values pinned in the Serving, because a Preparation may have been edited or deleted.
 
 pub mod access;
 pub mod applications;
@@ -33,20 +33,19 @@ use std::collections::BTreeSet;
 /// Limits and scope of one run.
 #[derive(Debug, Clone, Default)]
 pub struct PlanOptions {
-    /// What may be written.
+    /// The part of the fleet that may be written.
     pub scope: Scope,
-    /// `limits.maxRemovals`, where it is set.
+    /// `limits.maxRemovals`, if set.
     pub max_removals: Option<usize>,
-    /// `--allow-removals`: that many, once.
+    /// `--allow-removals`: the number of removals that this one run may make.
     pub allow_removals: Option<usize>,
-    /// `limits.maxPromotions`, where it is set.
+    /// `limits.maxPromotions`, if set.
     pub max_promotions: Option<usize>,
-    /// Orders whose promotion is known to fail when it is written: they take no place of others under
-    /// `max_promotions`.
+    /// Orders whose promotion is known to fail when it is written. They do not count for `max_promotions`.
     pub unwritable: BTreeSet<OrderRef>,
 }
 
-/// Decides everything at one instant.
+/// Decides all Orders at one instant.
 #[must_use]
 pub fn decide_plan(
     cases: &[Case],
@@ -105,7 +104,7 @@ pub fn decide_plan(
     Plan { at: context.now, head: gitops.head.clone(), rows, guard, problems, notices }
 }
 
-/// Orders that were asked for and that nobody has: a slip of the pen would be a run that never does anything.
+/// Reports requested Orders that do not exist: with a misspelt name a run would never do anything.
 fn find_unknown_orders(cases: &[Case], options: &PlanOptions) -> Vec<Failure> {
     let there = |order: &OrderRef| cases.binary_search_by(|case| case.order.cmp(order)).is_ok();
     let missing = options.scope.only.iter().filter(|order| !there(order));
@@ -118,8 +117,8 @@ fn find_unknown_orders(cases: &[Case], options: &PlanOptions) -> Vec<Failure> {
         .collect()
 }
 
-/// Holds promotions beyond `limits.maxPromotions`; a rollback is neither held nor counted. Who waited longest
-/// goes first, so that nobody waits for good.
+/// Holds promotions beyond `limits.maxPromotions`; a rollback is neither held nor counted. The Order that
+/// waited longest goes first, so that every Order gets its turn.
 fn limit_promotions(
     judged: &mut [(&Case, Vec<Verdict>)],
     facts: &Facts,
@@ -133,7 +132,7 @@ fn limit_promotions(
             && gates::window::judge_rollback(case, facts, context).is_none()
     };
     let mut due: Vec<usize> = (0..judged.len()).filter(|&index| counts(&judged[index])).collect();
-    // By name where that says nothing: the sort is stable.
+    // Equal times keep the order by name, because the sort is stable.
     due.sort_by_key(|&index| find_turn(judged[index].0, context));
     for index in due.into_iter().skip(most) {
         for verdict in judged[index].1.iter_mut().filter(|v| v.gate == GateName::Window) {
@@ -142,7 +141,7 @@ fn limit_promotions(
     }
 }
 
-/// Since when the candidate is the target; of those that became it together, when the Order was promoted last.
+/// Since when the candidate is the target; Orders with the same time are ordered by their last promotion.
 fn find_turn(case: &Case, context: &Context) -> (Time, Option<Time>) {
     let status = case.serving.as_ref().map(|serving| &serving.status);
     let candidate = case.candidate.as_ref().map(|candidate| &candidate.name);
@@ -164,12 +163,12 @@ fn build_row(
     if pin_error.is_some() && decision == Decision::Keep {
         decision = Decision::Broken;
     }
-    // What was written into it by hand stays as it is for whoever reverts it, unless it must tell of a candidate.
+    // Manual edits of it are kept so that they can be reverted, unless its status must report a candidate.
     let serving = match (&pin_error, &decision) {
         (Some(_), Decision::Keep | Decision::Broken) => ServingPlan::Keep,
         _ => build_serving_plan(case, &decision, &verdicts, &applications, facts, context),
     };
-    // Nothing is sealed for an Order whose input is wrong.
+    // No votes are sealed for an Order whose input is wrong.
     let seal = match decision {
         Decision::Hold if gates::is_target(&verdicts) => {
             gates::approvals::assess_votes(case, facts, context).due
@@ -208,8 +207,8 @@ fn build_row(
     }
 }
 
-/// The Order's own, what its votes warn of, that what is deployed is gone from the registry, and a rise of what
-/// scanners find in it.
+/// Warnings of the Order and its votes, and whether the deployed artifact is missing from the registry or has
+/// more vulnerabilities than before.
 fn collect_warnings(
     case: &Case,
     decision: &Decision,
@@ -261,7 +260,7 @@ fn collect_warnings(
     all
 }
 
-/// What is the target became that by a clock ahead of this run's: it counts from now on.
+/// Reports a target that was set by a clock ahead of this run's: it counts as the target from now on.
 fn check_target_clock(case: &Case, context: &Context) -> Option<Failure> {
     let status = &case.serving.as_ref()?.status;
     let since = status.target_since.filter(|since| *since > context.now.add_span(SKEW))?;
@@ -277,7 +276,8 @@ fn check_target_clock(case: &Case, context: &Context) -> Option<Failure> {
     )
 }
 
-/// The clock is behind what this repository already knows of the Order: nothing that it says of time is right.
+/// Reports a clock that is behind the times already stored for the Order: no decision that depends on time
+/// would be right.
 fn check_clock(case: &Case, context: &Context) -> Option<Failure> {
     let history = case.serving.iter().flat_map(|serving| &serving.status.history);
     let times = history.flat_map(|entry| {
@@ -316,8 +316,8 @@ fn decide_case(case: &Case, verdicts: &[Verdict], context: &Context) -> Decision
     }
 }
 
-/// Who asked: under Automatic nobody; else whom the Serving names, a claim. No commit is named, and no key: the
-/// commit that a verb makes cannot name itself, and the depth of a clone may not reach it.
+/// The person who requested the promotion, as the Serving claims; under Automatic there is none. Neither
+/// commit nor key is given, because a commit cannot name itself, and a shallow clone may not contain it.
 fn find_requester(case: &Case, candidate: &PreparationName) -> RequestedBy {
     let asked = case.serving.as_ref().and_then(|s| s.spec.requested.as_ref());
     let name = match (case.mode, asked) {
@@ -345,7 +345,7 @@ fn build_serving_plan(
     }
     let promotes = matches!(decision, Decision::Promote(_));
     let absent = case.serving.is_none();
-    // A Serving that is there and cannot be read is a person's to mend.
+    // A Serving that exists but cannot be read must be corrected by a person.
     let unreadable =
         absent && case.errors.iter().any(|e| e.what.as_deref().is_some_and(|w| w.starts_with("Serving")));
     if unreadable || (absent && case.mode == Mode::Manual && !promotes) {
@@ -357,7 +357,7 @@ fn build_serving_plan(
     let preparation_name = match (decision, &case.candidate, case.mode) {
         (Decision::Promote(_), Some(candidate), _) => Some(candidate.name.clone()),
         (_, _, Mode::Manual) => asked,
-        // Kept equal to what was last promoted, so that a switch to Manual by itself changes nothing.
+        // Kept equal to what was promoted last, so that switching to Manual alone changes nothing.
         (_, _, Mode::Automatic) => case.deployed.as_ref().map(|d| d.preparation.clone()),
     };
     let created = old.and_then(|s| s.metadata.creation_timestamp).unwrap_or(context.now);

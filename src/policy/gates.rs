@@ -38,9 +38,9 @@ pub struct Gate {
     pub name: GateName,
     /// The claims it needs, per artifact, for the candidate of this Case.
     pub ask: fn(&Case) -> Vec<(Artifact, Claim)>,
-    /// Its answer for the candidate of this Case.
+    /// Judges the candidate of this Case.
     pub judge: fn(&Case, &Facts, &Context) -> Verdict,
-    /// Whether it cannot pass in this run, whatever a registry says: then nothing needs to be asked.
+    /// Whether it cannot pass in this run, whatever a registry answers: then no registry is asked.
     pub hopeless: fn(&Case, &Context) -> bool,
 }
 
@@ -90,7 +90,7 @@ pub const GATES: [Gate; 7] = [
     },
 ];
 
-/// For a gate that only a registry can answer.
+/// For a gate that cannot be judged without a registry.
 fn deny_nothing(_case: &Case, _context: &Context) -> bool {
     false
 }
@@ -103,7 +103,7 @@ fn cannot_pass_opt_in(case: &Case, context: &Context) -> bool {
     !opt_in::judge_opt_in(case, &Facts::default(), context).is_passed()
 }
 
-/// What every gate may look at besides the Case and the Facts.
+/// What every gate may read in addition to the Case and the Facts.
 #[derive(Debug, Clone)]
 pub struct Context {
     pub now: Time,
@@ -113,16 +113,18 @@ pub struct Context {
     pub argocd_namespace: String,
     /// `argocd.requireObservation`.
     pub require_observation: bool,
-    /// Whether the repository keeps signed records; without (`--no-records`) history is taken at its word.
+    /// Whether the repository keeps signed records; without them (`--no-records`) history is trusted without
+    /// proof.
     pub records: bool,
-    /// History is the case's own (`test`): nothing has to be proven, and nothing is refused for want of proof.
+    /// History is given by the test case (`expedite test`): it needs no proof.
     pub assumed: bool,
-    /// `evidence.rescan`: how often what is deployed is looked at again, and its scans.
+    /// `evidence.rescan`: how often the deployed artifact and its scans are read again.
     pub rescan: Option<Span>,
-    /// `now` is ahead of the real clock: what is healthy is taken to have stayed so until then, and votes that
-    /// are enough to have been sealed by the runs in between.
+    /// `now` is ahead of the real clock (a forecast): what is healthy is assumed to stay healthy until then,
+    /// and enough votes are assumed to be sealed by the runs in between.
     pub foreseen: bool,
-    /// Orders of this name are explained: every gate's evidence is read, whatever holds or is kept.
+    /// Orders that `explain` shows: the evidence of every gate is read, even if another gate holds or a
+    /// verdict is kept.
     pub explained: Option<OrderName>,
     pub electorate: Arc<Electorate>,
 }
@@ -150,8 +152,8 @@ impl Context {
     }
 }
 
-/// Everything that has to be fetched, each artifact once. What is deployed or waits, and has a kept verdict
-/// under the trust in force, is not asked for again; what could be promoted in this run always is.
+/// Everything that has to be fetched, each artifact once. An artifact that is deployed or waits and has a
+/// kept verdict under the current trust is not read again; one that could be promoted in this run always is.
 #[must_use]
 pub fn collect_asks(cases: &[Case], context: &Context) -> Vec<Ask> {
     let mut all: BTreeMap<Artifact, BTreeSet<Claim>> = BTreeMap::new();
@@ -184,8 +186,8 @@ pub fn collect_record_asks(cases: &[Case], context: &Context) -> BTreeSet<Record
     all
 }
 
-/// Orders whose pin has to be proven: of these every record that the repository holds is read, because history may
-/// have been cut.
+/// Orders whose pin has to be proven. Every record of these in the repository is read, because their history
+/// may have been shortened.
 #[must_use]
 pub fn find_pins_to_prove<'a>(cases: &'a [Case], context: &Context) -> Vec<&'a OrderRef> {
     cases
@@ -195,7 +197,8 @@ pub fn find_pins_to_prove<'a>(cases: &'a [Case], context: &Context) -> Vec<&'a O
         .collect()
 }
 
-/// What is deployed, looked at again: whether it is still there, and what scanners found since.
+/// What is read again about the deployed artifact: whether it still exists, and what scanners have found
+/// since.
 fn collect_deployed_claims(case: &Case, context: &Context) -> Vec<(Artifact, Claim)> {
     let (Some(every), Some(deployed)) = (context.rescan, &case.deployed) else { return Vec::new() };
     if !rescan::is_due(&deployed.artifact.digest, every, context.now) {
@@ -223,8 +226,8 @@ fn collect_case_claims(case: &Case, context: &Context) -> Vec<(Artifact, Claim)>
     let kept = evidence::find_kept_verdict(case, &candidate.artifact, context.trust).is_some();
     let hopeless: Vec<GateName> =
         GATES.iter().filter(|gate| (gate.hopeless)(case, context)).map(|gate| gate.name).collect();
-    // Only signature and provenance have a kept verdict. What makes a candidate the target and what seals its
-    // votes is read in every run, unless an earlier gate keeps it from being the target anyway.
+    // Only signature and provenance have a kept verdict. The evidence that makes a candidate the target, and
+    // its seal, are read in every run, unless an earlier gate already prevents it from being the target.
     let is_no_target = hopeless.iter().any(|name| *name <= GateName::Upstream);
     let asked = |gate: &&Gate| match gate.name {
         _ if explained => true,
@@ -239,7 +242,7 @@ fn collect_case_claims(case: &Case, context: &Context) -> Vec<(Artifact, Claim)>
     GATES.iter().filter(asked).flat_map(|gate| (gate.ask)(case)).collect()
 }
 
-/// Every gate's answer for the candidate, in order; none without a candidate.
+/// The verdict of every gate on the candidate, in order; empty without a candidate.
 #[must_use]
 pub fn judge_gates(case: &Case, facts: &Facts, context: &Context) -> Vec<Verdict> {
     if case.candidate.is_none() {
@@ -254,7 +257,7 @@ pub fn is_target(verdicts: &[Verdict]) -> bool {
     !verdicts.is_empty() && verdicts.iter().filter(|v| v.gate <= GateName::Checks).all(Verdict::is_passed)
 }
 
-/// What is known of one artifact; nothing where nothing was asked.
+/// The facts about one artifact; empty if none were requested.
 pub(crate) fn find_facts<'a>(facts: &'a Facts, artifact: &Artifact) -> Option<&'a ArtifactFacts> {
     facts.artifacts.get(artifact)
 }

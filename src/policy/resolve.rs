@@ -1,4 +1,4 @@
-//! World → one [`Case`] per Order, or that Order's input error. Pure: knows nothing of time and network.
+//! World → one [`Case`] per Order, or that Order's input error. Pure: does not depend on time or network.
 //!
 //! A Case holds everything the gates and `decide` look at for one Order: what it asks for, where it
 //! deploys, what is deployed, which Preparation could come next, and what is wrong with its input.
@@ -36,24 +36,25 @@ pub const PINNED: &str = "Pinned";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
     Present,
-    /// It exists and is broken, or a reading that failed could hold it: nothing of it looks deleted.
+    /// It exists but is broken, or a source that could not be read may contain it: it must not be treated as
+    /// deleted.
     Unreadable(String),
-    /// Its source is configured, was read whole, and does not have it.
+    /// Its source is configured and was read completely, and does not contain it.
     Gone(String),
 }
 
-/// What the Applications of an Order are pinned to, taken from its Serving alone.
+/// What the Applications of an Order are pinned to, from its Serving only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeployedNow {
     pub preparation: PreparationName,
     pub artifact: Artifact,
-    /// Where its objects go.
+    /// The namespace that its objects are deployed to.
     pub target_namespace: Namespace,
-    /// Where it was promoted.
+    /// The Environment that it was promoted in.
     pub environment: EnvironmentName,
 }
 
-/// What an Order and its Environment demand before a promotion.
+/// What an Order and its Environment require before a promotion.
 #[derive(Debug, Clone, Default)]
 pub struct Demands {
     /// The Order's own policy.
@@ -61,13 +62,13 @@ pub struct Demands {
     pub environment_approvals: Option<ApprovalPolicy>,
     /// The Environment's upstream stages, then the Order's.
     pub upstream: Vec<(OrderRef, Upstream)>,
-    /// The Environment's checks, then the Order's, with whose they are.
+    /// The checks of the Environment, then those of the Order, each with its owner.
     pub checks: Vec<(&'static str, Check)>,
     pub windows: Vec<Window>,
     pub freezes: Vec<crate::model::environment::Freeze>,
 }
 
-/// Everything that is decided about one Order depends on this, on Facts and on the clock.
+/// Decisions about one Order depend only on this, on Facts and on the clock.
 #[derive(Debug, Clone)]
 pub struct Case {
     pub order: OrderRef,
@@ -87,29 +88,31 @@ pub struct Case {
     pub newest: Newest,
     /// What could be promoted.
     pub candidate: Option<Candidate>,
-    /// Facts about the candidate that gate 1 judges: each an answer that is not "fine".
+    /// Problems of the candidate that gate Ready reports.
     pub candidate_faults: Vec<String>,
-    /// This Order's own errors: what is deployed stays, nothing new is promoted, exit 1.
+    /// Errors of this Order: what is deployed stays, nothing new is promoted, exit status 1.
     pub errors: Vec<Failure>,
-    /// Problems of the reading that hold every new promotion of this Order.
+    /// Problems while reading the sources that block every new promotion of this Order.
     pub holds: Vec<Failure>,
     pub warnings: Vec<Failure>,
-    /// Whom this installation trusts.
+    /// The keys and people that this installation trusts.
     pub kitchen: Option<Arc<Kitchen>>,
-    /// Files below `applications/` that are this Order's by label, by path.
+    /// Files below `applications/` with the labels of this Order, by path.
     pub owned: BTreeMap<String, ApplicationFile>,
-    /// One per Cluster of `place`, in its order: the Application for it, and who has it now.
+    /// One per Cluster of `place`, in the same order: its Application, and who owns that now.
     pub slots: Vec<Slot>,
-    /// What Argo CD says of every Application that what is deployed was written to; `None`: nobody was asked.
+    /// What Argo CD reports about every Application that the deployed artifact was written to; `None`: Argo
+    /// CD was not asked.
     pub seen: Option<Arc<[Seen]>>,
     /// The upstream stages of `demands`, looked up.
     pub stages: Vec<Stage>,
-    /// Votes on Preparations of this Order, and on their digests under names that no Preparation has.
+    /// Votes on Preparations of this Order, and votes on their digests that name a Preparation that does not
+    /// exist.
     pub approvals: Vec<Loaded<Approval>>,
 }
 
 impl Case {
-    /// Whether this digest ran here before (in this Environment), by the Serving's history.
+    /// Whether this digest ran in this Environment before, according to the Serving's history.
     #[must_use]
     pub fn has_run_before(&self, artifact: &Artifact) -> bool {
         let here = self.place.as_ref().map(|p| &p.name);
@@ -119,7 +122,8 @@ impl Case {
         })
     }
 
-    /// Whether this digest was healthy here before, by the Serving's history: a claim, for the gates to prove.
+    /// Whether this digest was healthy here before, according to the Serving's history, which the gates have
+    /// to prove.
     #[must_use]
     pub fn has_been_healthy(&self, artifact: &Artifact) -> bool {
         let here = self.place.as_ref().map(|p| &p.name);
@@ -174,7 +178,7 @@ pub fn resolve_cases(world: &World, gitops: &GitOps, argocd_namespace: &str) -> 
             Holds::Everything => everything.push(problem.failure.clone()),
         }
     }
-    // What is committed of them must not depend on where they stand.
+    // What is committed of them must not depend on their position in the files.
     everything.sort_by_cached_key(Failure::format_sentence);
     held_orders.values_mut().for_each(|all| all.sort_by_cached_key(|failure| failure.format_sentence()));
     let all: BTreeSet<&OrderRef> = world
@@ -247,7 +251,7 @@ fn read_observed(case: &mut Case, world: &World, argocd_namespace: &str) {
     case.seen = Some(seen.collect());
 }
 
-/// Hands every vote to the Order whose Preparation, or else whose digest, it names.
+/// Assigns every vote to the Order whose Preparation it names, or else to the Order whose digest it names.
 fn give_votes(cases: &mut [Case], world: &World) {
     let mut by_digest: BTreeMap<(Namespace, Digest), BTreeSet<usize>> = BTreeMap::new();
     let mut by_name: BTreeMap<(Namespace, PreparationName), usize> = BTreeMap::new();
@@ -305,8 +309,8 @@ fn judge_presence(
     }
     let serving = gitops.servings.get(order).and_then(|f| f.serving.as_ref().ok());
     let Some(deployed) = serving.and_then(|s| s.status.deployed.as_ref()) else {
-        // A Serving that a run wrote while its Order was held: with nothing deployed there is nothing to
-        // lose, and no source to ask but all of them.
+        // A run wrote this Serving while its Order was held. Nothing is deployed, so nothing can be lost, and
+        // no single source is known, so all of them are asked.
         let ours = serving.is_some_and(|s| !s.status.conditions.is_empty() && s.status.history.is_empty());
         let whole = world.sources.iter().all(|source| source.whole) && !world.orders.is_empty();
         if ours && whole && !deploys {
@@ -331,7 +335,7 @@ fn judge_presence(
         Some(_) if world.orders.is_empty() => {
             Presence::Unreadable("no source has any Order, but the repository has Servings".into())
         }
-        // It is remembered at a promotion, and an Order may have moved to another source since.
+        // The source is stored at a promotion; the Order may have moved to another source since.
         Some(source) => match world.sources.iter().find(|other| !other.whole) {
             Some(other) => Presence::Unreadable(format!(
                 "the Order is not in {} any more; it may have moved to {}",
@@ -479,8 +483,8 @@ fn warn_of_stray_serving(case: &mut Case, world: &World) {
     }
 }
 
-/// Whether a Preparation is Ready by what its source can know (`docs/design/promotion.md#two-sources-one-meaning`).
-/// `Ok` or why not.
+/// Whether a Preparation is Ready, as far as its source can know
+/// (`docs/design/promotion.md#two-sources-one-meaning`). `Ok` or why not.
 ///
 /// # Errors
 /// Why it is not Ready, for a message.

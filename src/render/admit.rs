@@ -1,16 +1,16 @@
-//! What a rendered Application may be, whatever the template: exactly ours, with a short list of additions
-//! (`docs/design/gitops-repository.md#applications`). Everything else un-pins, adds a source or runs an operation, or might
-//! in the next Argo CD: it is refused.
+//! Checks a rendered Application, whatever the template: exactly the decided fields, with a short list of
+//! additions (`docs/design/gitops-repository.md#applications`). Everything else is rejected, because it could
+//! remove the pin, add a source or run an operation, now or in a later Argo CD.
 
 use crate::model::environment::OnDelete;
 use crate::model::naming;
 use crate::model::plan::Pin;
 use serde_json::{Map, Value};
 
-/// Options that every Application of ours has.
+/// Sync options that every generated Application has.
 pub const SYNC_OPTIONS: [&str; 2] = ["ServerSideApply=true", "CreateNamespace=true"];
 
-/// One thing that is not as it must be.
+/// One difference from what is required.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Violation {
     /// The field's keys and indices from the root.
@@ -42,7 +42,7 @@ pub fn format_path(path: &[String]) -> String {
     })
 }
 
-/// Labels that every Application of ours has.
+/// Labels that every generated Application has.
 #[must_use]
 pub fn build_labels(pin: &Pin) -> [(&'static str, &str); 4] {
     [
@@ -53,10 +53,10 @@ pub fn build_labels(pin: &Pin) -> [(&'static str, &str); 4] {
     ]
 }
 
-/// Holds a rendered Application to its pin.
+/// Checks that a rendered Application matches its pin.
 ///
 /// # Errors
-/// The first thing that is not as it must be, in the order of the fields below.
+/// The first difference, in the order of the fields below.
 pub fn check_application(value: &Value, pin: &Pin) -> Result<(), Violation> {
     let root = Object::from_value(value, &[])?;
     root.check_keys(&["apiVersion", "kind", "metadata", "spec"])?;
@@ -169,7 +169,7 @@ fn check_retry(retry: &Object) -> Result<(), Violation> {
     Ok(())
 }
 
-/// `info`, `ignoreDifferences` and `revisionHistoryLimit`, in the form the CRD has them.
+/// `info`, `ignoreDifferences` and `revisionHistoryLimit`, in the form of the CRD.
 fn check_additions(spec: &Object) -> Result<(), Violation> {
     spec.check_integer("revisionHistoryLimit")?;
     for info in spec.get_objects("info")? {
@@ -208,7 +208,7 @@ fn is_label_value(text: &str) -> bool {
         && bytes.iter().all(|b| b.is_ascii_alphanumeric() || b"-_.".contains(b))
 }
 
-/// A mapping and where it stands.
+/// A mapping and its place.
 struct Object<'a> {
     map: &'a Map<String, Value>,
     path: Vec<String>,
@@ -270,7 +270,7 @@ impl<'a> Object<'a> {
         }
     }
 
-    /// A list of mappings; none where the key is not there.
+    /// A list of mappings; empty if the key is absent.
     fn get_objects(&self, key: &str) -> Result<Vec<Object<'a>>, Violation> {
         if !self.map.contains_key(key) {
             return Ok(Vec::new());

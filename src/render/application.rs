@@ -9,14 +9,14 @@ use kube_yaml::layout;
 use kube_yaml::{emit, parse};
 use serde_json::{Map, Value};
 
-/// Where an override stands in the GitOps repository.
+/// Path of the override in the GitOps repository.
 pub const TEMPLATE: &str = "templates/application.yaml";
 pub const BUILT_IN: &str = include_str!("../../templates/application.yaml");
 
 /// Longest value of a Kubernetes label, in characters.
 const LABEL: usize = 63;
 
-/// Compiles the repository's template, or the built-in one where it has none.
+/// Compiles the repository's template, or the built-in one if it has none.
 ///
 /// # Errors
 /// As [`Template::compile`].
@@ -27,15 +27,15 @@ pub fn compile_template(overridden: Option<&str>) -> Result<Template, Failure> {
     }
 }
 
-/// Annotation: which template of the repository a file was rendered from (none: the built-in one), so that
-/// a changed template is not taken for a hand edit.
+/// Annotation: which template of the repository a file was rendered from (none: the built-in one), so that a
+/// changed template is not mistaken for a manual edit.
 pub const TEMPLATE_HASH: &str = "delivery.kokumi.dev/template";
 /// Annotation of an Application that was taken over: its finalizers stay as they were found.
 pub const FINALIZERS: &str = "delivery.kokumi.dev/finalizers";
 /// The value of [`FINALIZERS`].
 const KEPT: &str = "kept";
 
-/// What an existing file of ours keeps, whatever the rule for new ones says.
+/// What an existing generated file keeps, even if new ones are generated differently.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Keep {
     /// Finalizers of an Application that was taken over.
@@ -52,18 +52,18 @@ impl Keep {
     }
 }
 
-/// An Application as its file shall be.
+/// An Application as its file must be.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RenderedApplication {
     pub value: Value,
     pub text: String,
 }
 
-/// Renders `pin` and holds the result to it.
+/// Renders `pin` and checks that the result matches it.
 ///
 /// # Errors
-/// An Order or namespace name that no label can hold, a template that fails, or one whose output is not
-/// what was decided: with the template's line and the Order.
+/// An Order or namespace name that does not fit into a label, a template that fails, or one whose output is
+/// not what was decided; the error names the template's line and the Order.
 pub fn render_application(
     template: &Template,
     pin: &Pin,
@@ -92,7 +92,7 @@ pub fn render_application(
     Ok(RenderedApplication { text: format_file(template.head(), &value), value })
 }
 
-/// Adds what the product itself remembers in the file.
+/// Adds the annotations that Expedite stores in the file.
 fn add_marks(value: &mut Value, template: &Template, keep: &Keep) {
     let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
@@ -114,10 +114,10 @@ fn add_marks(value: &mut Value, template: &Template, keep: &Keep) {
     }
 }
 
-/// Parses a file back and compares it with what it shall say: asked of every file before it is written.
+/// Parses a file and compares it with the intended value; done for every file before it is written.
 ///
 /// # Errors
-/// They differ: a fault of ours, and nothing is written.
+/// They differ: a bug in Expedite, and nothing is written.
 pub fn check_text(text: &str, value: &Value, path: &str) -> Result<(), Failure> {
     let fault = |cause: String| {
         Failure::new(FailureKind::Internal, "written-wrong", cause).with_place(At::from_file(path))
@@ -136,11 +136,12 @@ fn format_file(head: &str, value: &Value) -> String {
     text
 }
 
-/// The file of an Application of ours that gives its workload to another one: without Argo CD's cascade
-/// finalizer, and marked, so that it can go once that is observed. The same text where it is so already.
+/// The file of an Application that hands its workload to another one: without Argo CD's cascade finalizer,
+/// and annotated, so that it can be removed once that is observed. The same text if it is already in this
+/// state.
 ///
 /// # Errors
-/// The file does not read as one document.
+/// The file does not parse as one document.
 pub fn detach_application(text: &str, path: &str) -> Result<String, Failure> {
     let mut value = parse::parse_one(text).map_err(|e| Failure::from_yaml(&e, path))?.to_json();
     let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) else {
@@ -166,8 +167,8 @@ pub fn detach_application(text: &str, path: &str) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// The file of an Application that existed before and is opted in, as a whole ours; its finalizers stay.
-/// The inner error names what a person put there and would be lost: the Application is not taken over then.
+/// The file of an existing Application that is opted in: generated as a whole, but its finalizers stay. The
+/// inner error names what a person added and would be lost: then the Application is not taken over.
 ///
 /// # Errors
 /// The rendering fails.
@@ -208,7 +209,7 @@ pub fn describe_losses(fields: &[String]) -> String {
     )
 }
 
-/// What is deployed is ours to say; everything else that a person put there must come out of the rendering.
+/// Expedite decides what is deployed; everything else that a person added must be in the rendering.
 const PINNED: [&str; 3] = ["spec.source.repoURL", "spec.source.targetRevision", "spec.source.path"];
 
 fn collect_losses(found: &Value, rendered: &Value, path: &mut Vec<String>, lost: &mut Vec<String>) {
@@ -220,7 +221,7 @@ fn collect_losses(found: &Value, rendered: &Value, path: &mut Vec<String>, lost:
                 path.pop();
             }
         }
-        // Their order means nothing, and ours may say more.
+        // Their order has no meaning, and the rendering may contain more.
         (Value::Array(a), Value::Array(b)) => {
             for (i, item) in a.iter().enumerate().filter(|(_, item)| !b.contains(item)) {
                 path.push(i.to_string());

@@ -1,5 +1,5 @@
-//! What a template sees. Every variable is always there, null where it has no value, so that a misspelt
-//! one is an error and `{% if … %}` is not.
+//! The variables of a template. Each is always defined, as null if it has no value, so that a misspelt name
+//! is an error and `{% if … %}` is not.
 //!
 //! | variable | members |
 //! |---|---|
@@ -30,7 +30,7 @@ pub const VARIABLES: [(&str, &[&str]); 7] = [
     ("settings", &["argocdNamespace"]),
 ];
 
-/// A failure that a variable does not exist, with the nearest that does, or all there are.
+/// The failure for a variable that does not exist, with the nearest name, or all names.
 #[must_use]
 pub fn hint_variables(failure: Failure) -> Failure {
     let Some(name) = failure.field.clone().filter(|_| failure.code == UNDEFINED) else { return failure };
@@ -48,7 +48,7 @@ pub fn hint_variables(failure: Failure) -> Failure {
     }
 }
 
-/// What `templates/application.yaml` sees: pinned values only.
+/// The variables of `templates/application.yaml`: pinned values only.
 #[must_use]
 pub fn build_application_context(pin: &Pin) -> Value {
     let artifact = &pin.artifact;
@@ -78,7 +78,7 @@ pub fn build_application_context(pin: &Pin) -> Value {
     }
 }
 
-/// What `templates/serving.yaml` sees: a Serving is written from it once.
+/// The variables of `templates/serving.yaml`; a Serving is written from it once.
 #[must_use]
 pub fn build_serving_context(
     order_ref: &OrderRef,
@@ -94,7 +94,7 @@ pub fn build_serving_context(
             namespace => order_ref.namespace.as_str(),
             name => order_ref.name.as_str(),
             creationTimestamp => state.created.to_string(),
-            // Written as "" while there is none: asks for nothing, under Manual too.
+            // Written as "" while there is none, which requests nothing, under Manual, too.
             preparationName => name.unwrap_or_default(),
         },
         environment => context! { name => environment.map(EnvironmentName::as_str), project => (), onDelete => () },

@@ -1,4 +1,5 @@
-//! An Application's file against its rendering: new, as it is, changed by a decision, or edited by hand.
+//! Compares the file of an Application with its rendering: new, equal, changed by a decision, or edited by
+//! hand.
 
 use crate::error::{At, Failure};
 use crate::model::environment::OnDelete;
@@ -13,20 +14,20 @@ use crate::render::template::Template;
 /// `clusters[].reason` of an Application whose file was written.
 const PINNED: &str = "Pinned";
 
-/// What becomes of one file.
+/// What happens to one file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileOutcome {
-    /// Its new text; `None` where it is as it must be.
+    /// Its new text; `None` if it is correct already.
     pub write: Option<String>,
-    /// What it was generated as, where someone edited or removed it by hand since.
+    /// Its generated text, if it was edited or removed by hand since.
     pub edited: Option<String>,
 }
 
-/// The file of a pinned Application. `status` is the Serving's as committed: what the file was last
-/// rendered from, so that a decision is not taken for a hand edit and a hand edit not for a decision.
+/// The file of a pinned Application. `status` is the Serving's as committed: what the file was last rendered
+/// from, so that a decision is not mistaken for a manual edit, or the other way round.
 ///
 /// # Errors
-/// The rendering fails, or the file belongs to somebody else and is not (or cannot be) given to this Order.
+/// The rendering fails, or the file belongs to someone else and is not (or cannot be) opted in to this Order.
 pub fn render_pinned(
     template: &Template,
     pin: &Pin,
@@ -42,7 +43,7 @@ pub fn render_pinned(
             &Keep { finalizers: pin.found_finalizers.clone() },
         )?;
         application::check_text(&rendered.text, &rendered.value, path)?;
-        // Recorded as deployed with exactly these values, and not there: someone removed it.
+        // Recorded as deployed with exactly these values, but it does not exist: it was removed by hand.
         let edited = before.is_some_and(|old| &old == pin).then(|| rendered.text.clone());
         return Ok(FileOutcome { write: Some(rendered.text), edited });
     };
@@ -105,7 +106,7 @@ fn find_generated(
 }
 
 /// # Errors
-/// The Application is not given to this Order, or something that a person put there would be lost.
+/// The Application is not opted in to this Order, or something that a person added would be lost.
 fn take_over_file(
     template: &Template,
     pin: &Pin,

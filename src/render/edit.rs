@@ -1,6 +1,6 @@
 //! Edits of a Serving's text in place: the bytes that change are named by range, everything else stays.
 //!
-//! What comes out is read back by two readers before anybody gets it. It must not know why an edit is made.
+//! The result is parsed again by two parsers before it is used. It must not know why an edit is made.
 
 use crate::error::{At, Failure, FailureKind};
 use crate::render::status;
@@ -9,7 +9,7 @@ use kube_yaml::{emit, parse};
 use serde_json::{Map, Value};
 use std::ops::Range;
 
-/// Edits of one text, each a range and what stands there afterwards, and the value that shall come out.
+/// Edits of one text, each a range and its new content, and the value that the result must parse to.
 pub struct TextEdit<'a> {
     text: &'a str,
     path: &'a str,
@@ -19,10 +19,10 @@ pub struct TextEdit<'a> {
 }
 
 impl<'a> TextEdit<'a> {
-    /// Reads a text; `path` is what messages call it.
+    /// Parses a text; `path` is its name in messages.
     ///
     /// # Errors
-    /// It is no block mapping of plain structure; the line says where.
+    /// It is not a plain block mapping; the error names the line.
     pub fn parse(text: &'a str, path: &'a str) -> Result<Self, Failure> {
         let read = layout::parse_layout(text).map_err(|refused| {
             let at = At { file: path.to_owned(), line: Some(refused.line), column: None };
@@ -91,7 +91,7 @@ impl<'a> TextEdit<'a> {
     pub fn with_preparation(self, name: &str) -> Result<Self, Failure> {
         const FIELD: &str = "spec.preparationName";
         let written = self.root.find_entry("spec").and_then(|(_, spec)| spec.find_entry("preparationName"));
-        // A key that is not there, or null, asks for nothing, as "" does.
+        // An absent key and null mean the same as "": nothing is requested.
         let found = match written {
             None => Some(""),
             Some((_, node)) if node.to_value().is_null() => Some(""),
@@ -306,7 +306,7 @@ impl<'a> TextEdit<'a> {
     /// Applies the edits with the file's own line ends, and reads the result back.
     ///
     /// # Errors
-    /// It does not read back as what was wanted: a fault of ours, and nothing is written.
+    /// It does not parse to the intended value: a bug in Expedite, and nothing is written.
     pub fn apply_edits(mut self) -> Result<String, Failure> {
         let crlf = self.text.split_once('\n').is_some_and(|(first, _)| first.ends_with('\r'));
         let mut text = self.text.to_owned();
@@ -315,7 +315,8 @@ impl<'a> TextEdit<'a> {
             text.push_str(if crlf { "\r\n" } else { "\n" });
         }
         let tail = text.len();
-        // From the back; of two at one place the later stands behind, so it goes in first.
+        // From the end; of two edits at the same position the later one comes second, so it is inserted
+        // first.
         self.changes.reverse();
         self.changes.sort_by_key(|(range, _)| std::cmp::Reverse(range.start));
         for (range, new) in &self.changes {
@@ -330,11 +331,11 @@ impl<'a> TextEdit<'a> {
     }
 }
 
-/// Reads a text back with two readers: this crate's own, which must see exactly `wanted`, and a second one
-/// that shares no code with it and must agree.
+/// Parses a text with two parsers: Expedite's own, which must give exactly `wanted`, and a second one that
+/// shares no code with it and must agree.
 ///
 /// # Errors
-/// One of them sees something else: a fault of ours, and nothing is written.
+/// One of them gives something else: a bug in Expedite, and nothing is written.
 pub fn check_text(text: &str, wanted: &Value, path: &str) -> Result<(), Failure> {
     let fault = |cause: String| {
         Failure::new(FailureKind::Internal, "written-wrong", cause).with_place(At::from_file(path))

@@ -1,6 +1,6 @@
-//! A Serving's file: written from its template once, edited in place ever after.
+//! A Serving's file: written from its template once, edited in place afterwards.
 //!
-//! What stands before `status:` belongs to people and stays byte for byte, but for the two values that the
+//! The text before `status:` belongs to people and is kept byte for byte, except for the two values that the
 //! verbs change. Inside `status:`, members and history entries that did not change keep their text.
 
 use crate::error::{Failure, FailureKind};
@@ -14,11 +14,11 @@ use crate::render::{context, status, template::Template};
 use kube_yaml::emit;
 use serde_json::{Map, Value};
 
-/// Where an override stands in the GitOps repository.
+/// Path of the override in the GitOps repository.
 pub const TEMPLATE: &str = "templates/serving.yaml";
 pub const BUILT_IN: &str = include_str!("../../templates/serving.yaml");
 
-/// Compiles the repository's template, or the built-in one where it has none.
+/// Compiles the repository's template, or the built-in one if it has none.
 ///
 /// # Errors
 /// As [`Template::compile`].
@@ -26,10 +26,10 @@ pub fn compile_template(overridden: Option<&str>) -> Result<Template, Failure> {
     Template::compile(TEMPLATE, overridden.unwrap_or(BUILT_IN))
 }
 
-/// The file of a Serving that is not there yet.
+/// The file of a new Serving.
 ///
 /// # Errors
-/// The template fails, or gives something else than this Serving: with its line and the Order.
+/// The template fails, or does not give this Serving; the error names its line and the Order.
 pub fn create_serving(
     template: &Template,
     order: &OrderRef,
@@ -61,7 +61,7 @@ pub fn create_serving(
     Ok(text)
 }
 
-/// What a new Serving may be: ours, with labels and annotations that the template adds.
+/// Checks a new Serving: the decided fields, with labels and annotations that the template adds.
 fn check_serving(value: &Value, order: &OrderRef, state: &ServingState) -> Result<(), (Vec<String>, String)> {
     let preparation = format_intent(state.preparation_name.as_ref());
     let wanted = [
@@ -104,7 +104,7 @@ fn check_serving(value: &Value, order: &OrderRef, state: &ServingState) -> Resul
     Ok(())
 }
 
-/// The file with a new `status`, and `spec.preparationName` where it differs; the same text where nothing does.
+/// The file with a new `status`, and `spec.preparationName` if it differs; the same text if nothing does.
 ///
 /// # Errors
 /// The file is broken, or written so that it cannot be edited in place; it names the line. Nothing is to be written then.
@@ -122,7 +122,7 @@ pub fn update_serving(file: &ServingFile, state: &ServingState) -> Result<String
     edit.with_preparation(format_intent(state.preparation_name.as_ref()))?.with_status(status).apply_edits()
 }
 
-/// `""` asks for nothing.
+/// `""` requests nothing.
 fn format_intent(preparation: Option<&PreparationName>) -> &str {
     preparation.map_or("", |name| name.as_str())
 }

@@ -1,16 +1,16 @@
-//! A Serving's new status over the one in the file: what the product changed is new, everything else is as
-//! it was written, also members that only an older or newer build knows.
+//! A Serving's new status over the one in the file: what Expedite changed is new, everything else stays as it
+//! was written, including members that only an older or newer build knows.
 
 use serde_json::{Map, Value};
 
-/// Members that say which thing a mapping is about. While they are the same, it is the same thing with
-/// some members changed, and keeps the members that we do not know.
+/// Members that identify what a mapping is about. While they are the same, it is the same thing with some
+/// members changed, and keeps the members that this build does not know.
 const IDENTITY: [&str; 5] = ["type", "name", "preparationName", "digest", "promotedTime"];
 
-/// `new` laid over `raw`: `old` and `new` are the typed status before and after, `raw` is what `old` was
-/// read from. A value that did not change keeps its raw form; a member that is in neither `old` nor `new`
-/// is not ours and stays; list items are recognised by being equal, then by the members that say what they are about
-/// (`IDENTITY`).
+/// `new` laid over `raw`: `old` and `new` are the typed status before and after, `raw` is what `old` was read
+/// from. A value that did not change keeps its raw form; a member that is in neither `old` nor `new` is
+/// unknown and stays; list items are recognised by being equal, then by the members that say what they are
+/// about (`IDENTITY`).
 #[must_use]
 pub fn merge_status(raw: &Value, old: &Value, new: &Value) -> Value {
     if old == new {
@@ -27,7 +27,7 @@ pub fn merge_status(raw: &Value, old: &Value, new: &Value) -> Value {
     }
 }
 
-/// Raw's order; a new member stands behind the one that it follows in `new`.
+/// Keeps raw's order; a new member comes after the one that it follows in `new`.
 fn merge_maps(
     raw: &Map<String, Value>,
     old: &Map<String, Value>,

@@ -1,14 +1,15 @@
-//! Templates whose values come out exact, whatever they hold and wherever they stand.
+//! Templates that print every value exactly, whatever it contains and wherever it is used.
 //!
-//! While a template renders, every printed value is put aside and a token stands in its place: a few
-//! private-use characters that mean nothing to YAML. The text with its tokens is parsed, the tokens are
-//! replaced inside the parsed scalars, and the result is a value that `yaml::emit` writes. So `{{ x }}`,
-//! `"{{ x }}"`, a key, a block and a part of a string all give the exact text, and no value can end a scalar
-//! or begin another. A filter on what a macro, `{% set %}` or `{% filter %}` block captured works on the template's
-//! text and leaves the values in it alone; a filter on a value works on the value. Comments of a template are not kept, except those before its first line of content.
+//! While a template renders, every printed value is stored and replaced by a token: a few private-use
+//! characters that mean nothing to YAML. The text with its tokens is parsed, the tokens are replaced inside
+//! the parsed scalars, and the result is a value that `yaml::emit` writes. So `{{ x }}`, `"{{ x }}"`, a key,
+//! a block and a part of a string all give the exact text, and no value can end a scalar or begin another. A
+//! filter on what a macro, `{% set %}` or `{% filter %}` block captured works on the template's text and
+//! leaves the values in it alone; a filter on a value works on the value. Comments of a template are not
+//! kept, except those before its first line of content.
 //!
-//! Templates see what they are given and nothing else: no file, environment, network, include, and a
-//! bounded amount of work. It must not know what is rendered.
+//! Templates can use only the given variables: no files, environment, network or includes, and a limited
+//! amount of work. This module must not know what is rendered.
 
 mod shape;
 
@@ -55,7 +56,7 @@ struct Printed {
 }
 
 impl Template {
-    /// Compiles `source`; `file` is what messages call it.
+    /// Compiles `source`; `file` is its name in messages.
     ///
     /// # Errors
     /// A syntax error with its line, a source over 1 MiB, or one that holds U+E000 to U+E019.
@@ -119,7 +120,7 @@ impl Template {
         self.hash.as_deref()
     }
 
-    /// What messages call it.
+    /// Its name in messages.
     #[must_use]
     pub fn file(&self) -> &str {
         &self.file
@@ -134,8 +135,8 @@ impl Template {
     /// Renders the one document, every value exact.
     ///
     /// # Errors
-    /// A variable that does not exist, a null that is printed, too much work, output that is no plain YAML
-    /// document, a key that comes out twice: each with the template's line.
+    /// A variable that does not exist, a null that is printed, too much work, output that is not a plain YAML
+    /// document, or a key that occurs twice; each with the template's line.
     pub fn render_document(&self, context: &Value) -> Result<Json, Failure> {
         let template = self.environment.get_template(&self.file);
         let rendered = template.and_then(|t| t.render_captured(context.clone()));
@@ -156,7 +157,7 @@ impl Template {
         })
     }
 
-    /// The template's line that gave the node on `path` of the output, as near as it can be told.
+    /// The template's line that printed the node on `path` of the output, as exactly as known.
     #[must_use]
     pub fn locate_node(&self, context: &Value, path: &[String]) -> At {
         let template = self.environment.get_template(&self.file);
@@ -192,7 +193,7 @@ impl Template {
         Ok(shape)
     }
 
-    /// The place in the template that wrote `line` of the output: its first piece that is no indentation.
+    /// The place in the template that wrote `line` of the output: its first piece that is not indentation.
     fn locate_source(&self, text: &str, spans: &[OutputSpan], line: u32) -> At {
         let mut start = 0;
         let mut shown = "";
@@ -249,7 +250,8 @@ fn put_aside(out: &mut Output, state: &mut State, value: &Value) -> Result<(), m
         return Ok(out.write_str(value.as_str().unwrap_or_default())?);
     }
     let json = match value.kind() {
-        // Only what an `if` without `else` leaves out comes here; a variable that does not exist never does.
+        // Only the result of an `if` without `else` is undefined here; a variable that does not exist is an
+        // error before.
         ValueKind::Undefined => return Ok(()),
         ValueKind::None => {
             return wrong("the value is null; print it inside {% if … %}, or as {{ … or \"\" }}");
@@ -292,7 +294,8 @@ fn make_jinja_failure(file: &str, error: &minijinja::Error) -> Failure {
     Failure::new_input("template", cause).with_place(at)
 }
 
-/// The line of the deepest node on `path` (keys, and indices of lists) that is there; of a member, its key's.
+/// The line of the deepest node on `path` (keys, and indices of lists) that exists; for a member, the line of
+/// its key.
 fn find_line(root: &Node, path: &[String]) -> u32 {
     let mut line = root.at.line;
     let mut here = root;

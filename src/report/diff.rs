@@ -21,7 +21,7 @@ pub enum Mark {
     Old,
     New,
     Same,
-    /// Told instead of shown.
+    /// A note instead of content.
     Told,
 }
 
@@ -130,7 +130,7 @@ pub fn format_counts(counts: &ResourceCounts) -> String {
     out
 }
 
-/// What is said of a comparison besides its changes; foreign text.
+/// What is printed about a comparison in addition to its changes; foreign text.
 #[must_use]
 pub fn collect_remarks(comparison: &Comparison) -> Vec<String> {
     let mut out = Vec::new();

@@ -4,11 +4,11 @@ use similar::TextDiff;
 
 /// Lines around a change.
 const CONTEXT: usize = 3;
-/// Most lines of one file's diff; a report is to be read.
+/// Maximum number of lines of one file's diff, so that a report stays readable.
 const LINES: usize = 200;
 
-/// From what was generated to what was found (none: the file is gone), in the form that `git apply -R` takes:
-/// it undoes the edit.
+/// From the generated text to what was found (none: the file was deleted), in the form that `git apply -R`
+/// accepts to undo the edit.
 #[must_use]
 pub fn format_diff(path: &str, generated: &str, found: Option<&str>) -> String {
     let (old, new) = (format!("a/{path}"), found.map_or("/dev/null".to_owned(), |_| format!("b/{path}")));

@@ -1,5 +1,5 @@
-//! Neutralises foreign text for where it is printed. Names, messages and a registry's words may come
-//! from anyone; none of them may steer a terminal, a page, a CI runner or a reader's eye.
+//! Neutralises foreign text for where it is printed. Names, messages and a registry's words may come from
+//! anyone; none of them may control a terminal, a page or a CI runner, or mislead a reader.
 //!
 //! Each function is total and says for which place its result is safe; none is safe for another's.
 
@@ -130,7 +130,8 @@ pub fn escape_markdown(text: &str) -> String {
     out
 }
 
-/// What stands for the character `c` at byte `at` of `text` where it would come to life with no markup at all.
+/// The replacement of the character `c` at byte `at` of `text`, if a renderer would turn it into a mention,
+/// reference or link without any markup.
 fn find_escape(text: &str, at: usize, c: char) -> Option<&'static str> {
     match c {
         '<' => Some("&lt;"),
@@ -150,8 +151,8 @@ fn has_digits_only(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_digit())
 }
 
-/// For text inside a block of HTML that stands in Markdown (`<summary>`), where backslashes do nothing but
-/// mentions, references and bare links still come to life.
+/// For text inside an HTML block in Markdown (`<summary>`), where backslashes have no effect but mentions,
+/// references and bare links still become active.
 ///
 /// ```
 /// use expedite::report::escape::markdown_html;
@@ -276,8 +277,8 @@ pub fn escape_workflow_log(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// For JSON, as it is printed: hidden characters and the older workflow commands (`##[…]`) stand as escapes
-/// inside its strings. What a reader parses is the same.
+/// For JSON, as it is printed: hidden characters and the older workflow commands (`##[…]`) are escaped inside
+/// its strings. The parsed value is the same.
 #[must_use]
 pub fn escape_json(json: &str) -> Cow<'_, str> {
     let hidden = |c: char| c != '\n' && is_hidden(c);

@@ -1,9 +1,9 @@
-//! A [`Failure`] for a person's eyes: `error: file:line:column: what: field: cause`, and its hints.
+//! A [`Failure`] as text for a person: `error: file:line:column: what: field: cause`, and its hints.
 
 use crate::error::Failure;
 use crate::report::escape;
 
-/// How bad it is, to whoever prints it.
+/// How severe it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {
     /// It decides the exit status.

@@ -6,13 +6,15 @@
 //! ```
 //!
 //! The total is what `--expect` compares: 128 bits over everything below. The rest only says what differs: of
-//! every Order the hash of its name, its decision and the gate it waits for in clear, and short hashes of what is
-//! deployed, of the candidate, of the gates' answers with their evidence and parameters, and of what happens to
-//! its files. So the difference can be told from the fingerprint alone, and the Order by its name.
+//! every Order the hash of its name, its decision and the gate it waits for in clear, and short hashes of
+//! what is deployed, of the candidate, of the gates' answers with their evidence and parameters, and of what
+//! happens to its files. So the fingerprint alone shows what differs, and the hash of the name shows which
+//! Order.
 //!
-//! Left out is what changes without a meaning: the commit, the clock (the gates' answers hold the instants that
-//! they name), records and statuses that carry the time of the run, places of messages, warnings, and Orders that
-//! keep what they have. What decisions do with time, the fingerprint does: a freeze that began is another plan.
+//! It does not include what changes without a meaning: the commit, the clock (the gates' answers hold the
+//! instants that they name), records and statuses that carry the time of the run, places of messages,
+//! warnings, and Orders that keep what they have. The fingerprint depends on time as decisions do: once a
+//! freeze begins, the plan is another one.
 
 use crate::files::FileChange;
 use crate::model::id::OrderRef;
@@ -25,7 +27,7 @@ use base64::prelude::BASE64_STANDARD_NO_PAD as BASE64;
 use sha2::{Digest as _, Sha256};
 use std::fmt;
 
-/// The form's name; another form gets another.
+/// The version of the format.
 const FORM: &str = "e1";
 
 /// Beyond this many Orders only the total is written: it must fit a command line.
@@ -89,7 +91,7 @@ impl Fingerprint {
     /// Reads a fingerprint.
     ///
     /// # Errors
-    /// Says what it is not.
+    /// Says what was expected.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong =
             || format!("{text:?} is not a fingerprint of a plan: a fingerprint is {FORM}. and 27 characters");
@@ -119,7 +121,7 @@ impl Fingerprint {
         }
     }
 
-    /// Without the Orders: as long as a line of a page allows.
+    /// Without the Orders, so that it fits on a line of a page.
     #[must_use]
     pub fn drop_orders(&self) -> Self {
         Self { orders: None, ..self.clone() }
@@ -245,13 +247,13 @@ fn encode_decision(row: &PlanRow) -> u8 {
     }
 }
 
-/// Whether two plans come to the same for an Order, from the same.
+/// Whether two plans have the same input and the same result for an Order.
 #[must_use]
 pub fn is_same_row((a_view, a): (&View<'_>, &PlanRow), (b_view, b): (&View<'_>, &PlanRow)) -> bool {
     encode_decision(a) == encode_decision(b) && collect_parts(a_view, a) == collect_parts(b_view, b)
 }
 
-/// All that a row was decided from and comes to, in the order of [`PARTS`].
+/// The input and the result of a row, in the order of [`PARTS`].
 fn collect_parts(view: &View<'_>, row: &PlanRow) -> [Vec<String>; 4] {
     let serving = view.find_serving(row);
     let deployed = serving.map(|s| {
@@ -299,7 +301,8 @@ fn hash_name(order: &OrderRef) -> [u8; 3] {
     take_first(hash_texts([order.to_string().as_str()]))
 }
 
-/// Of texts one after the other, each with its length, so that none can stand in for its neighbours.
+/// Of texts one after the other, each with its length, so that text cannot move from one to the next without
+/// changing the hash.
 fn hash_texts<'a>(texts: impl IntoIterator<Item = &'a str>) -> [u8; 32] {
     let mut hasher = Sha256::new();
     for text in texts {

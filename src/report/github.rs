@@ -1,4 +1,4 @@
-//! What a GitHub Actions runner is told: annotations beside the files, and the step's summary.
+//! Output for a GitHub Actions runner: annotations at the files, and the step's summary.
 
 use crate::error::Failure;
 use crate::report::escape;

@@ -1,6 +1,6 @@
-//! The frozen shape of `-o json`, version 1. Scripts rely on it: members are added, never renamed or
-//! removed; another meaning needs another version. Its structs are its own, so that a change inside the
-//! product cannot change it unseen.
+//! The frozen shape of `-o json`, version 1. Scripts rely on it: members are added, never renamed or removed;
+//! another meaning needs another version. Its structs are its own, so that a change inside Expedite cannot
+//! change it by accident.
 
 pub mod audit;
 pub mod explain;
@@ -41,7 +41,7 @@ pub struct PlanDocument {
     pub orders: Vec<PlanOrderJson>,
     /// Files that change, sorted.
     pub files: Vec<File>,
-    /// Files in our folders that are not as we wrote them.
+    /// Files in the generated folders that differ from what Expedite wrote.
     pub drift: Vec<DriftJson>,
     /// The removal guard's stop; null where it did not stop.
     pub guard: Option<Guard>,
@@ -55,18 +55,18 @@ pub struct PlanDocument {
     pub base: Option<BaseJson>,
 }
 
-/// What a plan was compared with: its Orders are those that the change bears on.
+/// What a plan was compared with: its Orders are those that the change affects.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[schemars(rename = "Base")]
 pub struct BaseJson {
-    /// As it was asked for.
+    /// As it was requested.
     pub reference: String,
     /// The commit whose settings and trust count.
     pub commit: String,
     /// How many Orders move, wait or fail with and without the change alike.
     pub anyway: usize,
-    /// Orders that the change takes out, and that deploy nothing.
+    /// Orders that the change removes and that deploy nothing.
     pub gone: Vec<String>,
     /// What the change makes easier to pass.
     pub weakened: Vec<String>,
@@ -108,7 +108,7 @@ pub struct PlanOrderJson {
     pub candidate: Option<CandidateJson>,
     /// `Keep`, `Promote`, `Rollback`, `Hold`, `Error` or `Remove`.
     pub decision: &'static str,
-    /// Who asked for the promotion; of `Promote` and `Rollback`.
+    /// Who requested the promotion; of `Promote` and `Rollback`.
     pub requested_by: Option<String>,
     /// The first gate that does not pass.
     pub waits_for: Option<&'static str>,
@@ -116,7 +116,7 @@ pub struct PlanOrderJson {
     pub forecast: Option<explain::ForecastJson>,
     /// Every gate's answer for the candidate, in order.
     pub gates: Vec<GateJson>,
-    /// One per Cluster, and one per Application that goes.
+    /// One per Cluster, and one per Application that is removed.
     pub applications: Vec<ApplicationJson>,
     /// This Order's errors.
     pub errors: Vec<FailureJson>,
@@ -212,7 +212,7 @@ pub struct File {
     pub action: &'static str,
 }
 
-/// A file in our folders that is not as we wrote it.
+/// A file in the generated folders that differs from what Expedite wrote.
 #[derive(Debug, Serialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 #[allow(missing_docs)]

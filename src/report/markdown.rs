@@ -1,7 +1,7 @@
-//! A plan as Markdown, for a pull request or a step's summary: first the counts, what moves where, what is held
-//! and why; then one fold per Order with its gates, and what changes inside its artifact. It keeps to a budget:
-//! the summary always survives, whole resources are added while they fit, and what is left out is said with the
-//! command that shows it.
+//! A plan as Markdown, for a pull request or a step's summary: first the counts, what moves where, what is
+//! held and why; then one fold per Order with its gates, and what changes inside its artifact. It keeps to a
+//! budget: the summary always survives, whole resources are added while they fit, and for what is left out
+//! the page names the command that shows it.
 
 mod fold;
 mod summary;
@@ -11,10 +11,10 @@ use crate::report::view::{View, format_count};
 use fold::Fold;
 use std::fmt::Write as _;
 
-/// Begins every page: by it a comment of ours is found again.
+/// Begins every page, so that Expedite finds its own comment again.
 pub const MARKER: &str = "<!-- expedite:plan -->";
 
-/// The plan in at most `budget` bytes (where that leaves room for the counts).
+/// The plan in at most `budget` bytes (if that is enough for the counts).
 #[must_use]
 pub fn format_plan(view: &View<'_>, budget: usize) -> String {
     let footer = format_footer(view, budget);
@@ -70,7 +70,8 @@ fn split_room(needs: &[usize], room: usize) -> Vec<usize> {
     shares
 }
 
-/// The fingerprint: for people the short one, for machines all of it where that is no large part of the page.
+/// The fingerprint: for people the short one, for machines the whole one, unless that is a large part of the
+/// page.
 fn format_footer(view: &View<'_>, budget: usize) -> String {
     let Some(fingerprint) = &view.preview.fingerprint else { return String::new() };
     let (whole, short) = (fingerprint.to_string(), fingerprint.drop_orders().to_string());
@@ -82,10 +83,10 @@ fn format_footer(view: &View<'_>, budget: usize) -> String {
     )
 }
 
-/// Stands before the fingerprint for machines.
+/// Precedes the fingerprint for machines.
 const FINGERPRINT: &str = "<!-- expedite:fingerprint ";
 
-/// The fingerprint that stands on a page: the last one, since what looks like one before it stands in a diff.
+/// The fingerprint on a page: the last one, because an earlier match may be part of a diff.
 ///
 /// ```
 /// use expedite::report::markdown::fingerprint;

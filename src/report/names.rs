@@ -1,9 +1,10 @@
 //! `-o name`: one object a line, for a pipe into another command.
 //!
-//! As kubectl writes a custom resource, `order.delivery.kokumi.dev/podinfo`. With one `-n` that is all of it, and both
-//! kubectl and this product take it back beside the same `-n`. Without, the namespace stands before the name, so that
-//! a line still says which object it is; only this product takes that. Which of the two follows from the flags, never from what
-//! there is. A line of objects' names holds nothing to escape: their rules leave letters, digits, `-` and `.`.
+//! The form is kubectl's for a custom resource, `order.delivery.kokumi.dev/podinfo`. With exactly one `-n`
+//! that is the whole line, and both kubectl and Expedite accept it together with the same `-n`. Otherwise the
+//! namespace precedes the name, so that the line still identifies the object; only Expedite accepts that
+//! form. The flags decide between the two, never the objects. Names need no escaping: they consist of
+//! letters, digits, `-` and `.`.
 
 use crate::model::id::{Namespace, OrderRef};
 use crate::model::naming::GROUP;

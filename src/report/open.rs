@@ -3,7 +3,7 @@
 use crate::model::plan::{OpenPromotion, PromotionStep};
 use crate::report::table::Table;
 
-/// One line per promotion, or that there is none.
+/// One line per promotion, or a line that there is none.
 #[must_use]
 pub fn format_open_promotions(items: &[OpenPromotion]) -> String {
     if items.is_empty() {

@@ -8,7 +8,7 @@ use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-/// How a stream is dressed and how much is said.
+/// How a stream is formatted and how much is printed.
 #[derive(Debug, Clone, Default)]
 pub struct OutputStyle {
     /// Colour on stdout.
@@ -25,8 +25,8 @@ pub struct OutputStyle {
     pub summary: Option<PathBuf>,
 }
 
-/// Both streams, and the worst that was said on them. A reader that has gone (`| head -1`) is no error:
-/// the work's own exit status still counts.
+/// Both streams, and the most severe failure that was printed. A closed pipe (`| head -1`) is not an error:
+/// the exit status of the work still counts.
 pub struct Output {
     out: Box<dyn Write + Send>,
     err: Box<dyn Write + Send>,
@@ -43,13 +43,13 @@ impl Output {
         Self { out, err, style, gone: false, progress_shown: false, worst: None }
     }
 
-    /// How the streams are dressed.
+    /// How the streams are formatted.
     #[must_use]
     pub fn style(&self) -> &OutputStyle {
         &self.style
     }
 
-    /// Writes a part of the result. The text's foreign parts are neutralised already.
+    /// Writes a part of the result. Foreign text in it must already be escaped.
     pub fn write_result(&mut self, text: &str) {
         self.clear_progress();
         if self.gone {
@@ -74,7 +74,8 @@ impl Output {
         self.write_failure(failure, Level::Error);
     }
 
-    /// Says what is wrong with the command line: clap's text, of several lines, some of them foreign.
+    /// Prints what is wrong with the command line: clap's text of several lines, which may contain foreign
+    /// text.
     pub fn report_usage(&mut self, text: &str) {
         self.count_kind(FailureKind::Usage);
         let lines: Vec<_> =
@@ -82,21 +83,21 @@ impl Output {
         self.write_stderr(&format!("{}\n", lines.join("\n")));
     }
 
-    /// Tells of something to look at; `-q` leaves it out.
+    /// Prints a warning; not with `-q`.
     pub fn report_warning(&mut self, failure: &Failure) {
         if self.style.verbosity >= 0 {
             self.write_failure(failure, Level::Warning);
         }
     }
 
-    /// Says a line to people; `-q` leaves it out.
+    /// Prints a line for people; not with `-q`.
     pub fn write_note(&mut self, text: &str) {
         if self.style.verbosity >= 0 {
             self.write_stderr(&format!("{}\n", escape::escape_line(text)));
         }
     }
 
-    /// Says a line to people who asked for more (`-v`).
+    /// Prints a line for people with `-v`.
     pub fn write_detail(&mut self, text: &str) {
         if self.style.verbosity > 0 {
             self.write_stderr(&format!("{}\n", escape::escape_line(text)));
@@ -113,13 +114,13 @@ impl Output {
         }
     }
 
-    /// Takes a verdict that was no failure of its own (a removal guard, a check that says no) into the
-    /// exit status.
+    /// Adds a result without a failure of its own (the removal guard, a check that says no) to the exit
+    /// status.
     pub fn count_kind(&mut self, kind: FailureKind) {
         self.worst = Some(find_worse(self.worst, kind));
     }
 
-    /// Appends Markdown to the summary of a GitHub Actions step, where there is one.
+    /// Appends Markdown to the summary of a GitHub Actions step, if there is one.
     pub fn append_summary(&mut self, markdown: &str) {
         let Some(path) = self.style.summary.clone() else { return };
         let written = OpenOptions::new()
@@ -137,7 +138,8 @@ impl Output {
         }
     }
 
-    /// The exit status of all that was said, by [`Kind::exit_status`]; `changes` counts only when nothing is wrong.
+    /// The exit status of everything that was printed, by [`Kind::exit_status`]; `changes` counts only if
+    /// there is no error.
     #[must_use]
     pub fn decide_status(&mut self, changes: bool) -> u8 {
         self.clear_progress();
@@ -158,7 +160,7 @@ impl Output {
         }
     }
 
-    /// stderr is the last resort: when it is gone, there is nobody left to tell.
+    /// If stderr is closed, there is no other place to report it.
     fn write_stderr(&mut self, text: &str) {
         self.clear_progress();
         let text = if self.style.github { escape::escape_workflow_log(text) } else { text.into() };
@@ -173,8 +175,8 @@ impl Output {
     }
 }
 
-/// Of two kinds, the one that the exit status tells: what stopped the whole run before what a check says,
-/// that before what failed in part.
+/// Of two kinds, the one that decides the exit status: what stopped the whole run, before a check that says
+/// no, before a partial failure.
 fn find_worse(old: Option<FailureKind>, new: FailureKind) -> FailureKind {
     let rank = |kind: FailureKind| match kind {
         FailureKind::Usage => 4,

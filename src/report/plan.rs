@@ -132,7 +132,7 @@ fn push_line(out: &mut String, line: &str) {
     out.push('\n');
 }
 
-/// One Order in a few words, as it stands in the text and in the Markdown.
+/// One Order in a few words, as in the text and in the Markdown.
 #[must_use]
 pub fn describe_row(view: &View<'_>, row: &PlanRow) -> String {
     let candidate = row.candidate.as_ref().map(|c| c.name.as_str()).unwrap_or_default();

@@ -1,5 +1,5 @@
-//! What a preview knows of a plan besides its rows: what is inside the artifacts, when what waits can deploy,
-//! what the plan was compared with, and its fingerprint.
+//! What a preview adds to the rows of a plan: what is inside the artifacts, when what waits can deploy, what
+//! the plan was compared with, and its fingerprint.
 
 use crate::compare::Comparison;
 use crate::error::Failure;
@@ -8,7 +8,7 @@ use crate::model::plan::Forecast;
 use crate::report::fingerprint::Fingerprint;
 use std::collections::BTreeMap;
 
-/// All of it; empty where nobody asked for it.
+/// Everything that was requested; empty if nothing was.
 #[derive(Debug, Clone, Default)]
 pub struct Preview {
     pub more: BTreeMap<OrderRef, More>,
@@ -40,7 +40,7 @@ pub struct Against {
     pub anyway: usize,
     /// Of each Order that is shown: what would happen without the change.
     pub without: BTreeMap<OrderRef, String>,
-    /// Orders that the change takes out, and that deploy nothing.
+    /// Orders that the change removes and that deploy nothing.
     pub gone: Vec<OrderRef>,
     /// What the change makes easier to pass: policies, keys, settings. Foreign text.
     pub weakened: Vec<String>,

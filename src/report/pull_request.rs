@@ -1,8 +1,8 @@
-//! Where a pull request is opened, for forges that are known by their host's name.
+//! The URL that opens a pull request, for forges that are known by their host name.
 
 use url::Url;
 
-/// The page that opens a pull request from `branch` into `base`; `None`: the host is no forge that is known.
+/// The page that opens a pull request from `branch` into `base`; `None`: the host is not a known forge.
 ///
 /// ```
 /// use expedite::report::pull_request::url;

@@ -7,7 +7,7 @@ use crate::report::escape;
 const GAP: usize = 3;
 /// Narrowest column, its gap included (kubectl's).
 const NARROWEST: usize = 6;
-/// What stands where there is nothing.
+/// Printed for an empty cell.
 pub const NONE: &str = "<none>";
 
 /// Rows of cells below a header. Foreign text is neutralised when a row is added.
@@ -37,7 +37,7 @@ impl Table {
         self.rows.push(row);
     }
 
-    /// Whether there is no row.
+    /// Whether it has no rows.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()

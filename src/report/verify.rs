@@ -1,5 +1,5 @@
-//! One artifact's evidence, claim by claim: a table, and below it what each claim says and, where one does not
-//! stand, everything that was looked at and why it did not count.
+//! One artifact's evidence, claim by claim: a table, and below it what each claim says and, if it is not
+//! proven, everything that was examined and why it did not count.
 
 use crate::model::evidence::{Evidence, EvidenceCandidate, Unread};
 use crate::model::verification::{
@@ -135,7 +135,7 @@ fn build_table(found: &Verification, wide: bool) -> Table {
     table
 }
 
-/// Everything that was looked at and did not count.
+/// Everything that was examined and did not count.
 fn collect_details(claim: &ClaimReport) -> Vec<String> {
     match &claim.found {
         Evidence::Proven(_) => Vec::new(),

@@ -1,4 +1,4 @@
-//! What a report of a plan or a run speaks of, and the few words and counts that all its forms share.
+//! The content of a report of a plan or a run, and the words and counts that all its forms share.
 
 use crate::error::{Failure, FailureKind};
 use crate::files::FileChange;
@@ -13,23 +13,24 @@ use crate::model::world::GitOps;
 use crate::report::preview::Preview;
 use std::collections::BTreeMap;
 
-/// A plan, with what it starts from and what it comes to.
+/// A plan with its starting point and its result.
 #[derive(Debug, Clone, Copy)]
 pub struct View<'a> {
     pub plan: &'a Plan,
-    /// The repository they were made on.
+    /// The repository that it was decided on.
     pub before: &'a GitOps,
     /// What happens to its files, or would if nothing stopped the run.
     pub changes: &'a BTreeMap<String, FileChange>,
-    /// Paths of our files that were edited by hand (and are restored), and of foreign ones in our folders.
+    /// Paths of generated files that were edited by hand (and are restored), and of foreign files in the same
+    /// folders.
     pub drift: &'a [Drift],
-    /// What became of the changes; `None` for a plan.
+    /// What happened to the changes; `None` for a plan.
     pub written: Option<&'a Written>,
-    /// What is known besides.
+    /// Additional information for a preview.
     pub preview: &'a Preview,
 }
 
-/// A file in our folders that is not as we wrote it.
+/// A file in the generated folders that differs from what Expedite wrote.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Drift {
     pub path: String,
@@ -81,7 +82,7 @@ pub struct Summary {
 }
 
 impl View<'_> {
-    /// Counts the rows. A row that failed is counted as that alone, except where it is promoted all the same.
+    /// Counts the rows. A row that failed is counted only as failed, except if it is promoted anyway.
     #[must_use]
     pub fn count_rows(&self) -> Summary {
         let mut sum =
@@ -100,7 +101,7 @@ impl View<'_> {
         sum
     }
 
-    /// Orders whose Applications move: something is promoted, or goes.
+    /// Orders whose Applications change: something is promoted or removed.
     pub fn find_moving_orders(&self) -> impl Iterator<Item = &OrderRef> {
         self.plan.rows.iter().filter_map(|row| match &row.decision {
             Decision::Promote(_) | Decision::Remove(_) => Some(&row.order),
@@ -108,8 +109,8 @@ impl View<'_> {
         })
     }
 
-    /// All that is wrong, with its kind, for stderr and the exit status: the rows' errors, what could not be
-    /// read for them, the problems of no single Order, and the removal guard.
+    /// All errors with their kind, for stderr and the exit status: the rows' errors, what could not be read
+    /// for them, the problems that belong to no single Order, and the removal guard.
     #[must_use]
     pub fn collect_failures(&self) -> Vec<Failure> {
         let mut all = self.plan.problems.clone();
@@ -154,13 +155,13 @@ impl View<'_> {
         self.find_serving(row).and_then(|s| s.status.observed_preparation_name.as_ref())
     }
 
-    /// When a promotion that waits can deploy; `None` where nothing waits, and of what a run did.
+    /// When a promotion that waits can deploy; `None` if nothing waits, and for a run.
     #[must_use]
     pub fn find_forecast(&self, row: &PlanRow) -> Option<&Forecast> {
         self.preview.more.get(&row.order)?.forecast.as_ref()
     }
 
-    /// What happens to an Application's file, in one word; `None` where nothing does.
+    /// What happens to an Application's file, in one word; `None` if nothing does.
     #[must_use]
     pub fn describe_action(&self, application: &ApplicationPlan) -> Option<&'static str> {
         match &application.action {
@@ -217,7 +218,7 @@ pub fn format_decision(row: &PlanRow) -> &'static str {
     }
 }
 
-/// What a gate that does not pass waits for, as the words after its name.
+/// What a gate that does not pass waits for; printed after its name.
 #[must_use]
 pub fn describe_outcome(verdict: &Verdict) -> String {
     match &verdict.outcome {
@@ -235,7 +236,7 @@ pub fn describe_outcome(verdict: &Verdict) -> String {
     }
 }
 
-/// Whether a gate's answer is worth a line: it does not pass, and that is not only because another one holds.
+/// Whether a gate's answer is shown: it does not pass, and not only because another gate holds.
 #[must_use]
 pub fn needs_line(verdict: &Verdict) -> bool {
     match &verdict.outcome {
@@ -253,7 +254,7 @@ pub fn needs_line(verdict: &Verdict) -> bool {
     }
 }
 
-/// When a candidate is promoted, or what has to come first.
+/// When a candidate is promoted, or what has to happen first.
 #[must_use]
 pub fn describe_forecast(forecast: &Forecast, now: Time) -> String {
     match forecast {
@@ -266,8 +267,8 @@ pub fn describe_forecast(forecast: &Forecast, now: Time) -> String {
 }
 
 impl Summary {
-    /// `2 promoted, 1 held, 0 failed of 6 Orders, 1 removed, 2 unchanged; 5 files changed`, or in the words
-    /// of what would happen.
+    /// `2 promoted, 1 held, 0 failed of 6 Orders, 1 removed, 2 unchanged; 5 files changed`, or the same for a
+    /// plan.
     #[must_use]
     pub fn format_summary(&self, done: bool) -> String {
         let (promoted, removed, files) = match done {

@@ -1,4 +1,4 @@
-//! What `kubectl get` shows of each kind, besides the name.
+//! What `kubectl get` shows of each kind, in addition to the name.
 
 use crate::model::kind::Kind;
 use serde_json::{Value, json};

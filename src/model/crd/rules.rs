@@ -1,8 +1,8 @@
-//! What a type cannot say of itself: bounds, defaults, how lists merge, and rules between members (CEL).
+//! What a type cannot express: bounds, defaults, how lists merge, and rules between members (CEL).
 //!
 //! Of Orders and Preparations nothing here is stricter than what was published in August 2026, but for the
-//! members that are ours. Bounds of lists that decisions do not have are generous: an API server wants them to
-//! know what a rule costs at most.
+//! members that are ours. Lists without a bound in decisions get a generous one, because an API server needs
+//! it to calculate the maximum cost of a rule.
 
 use crate::model::calendar::DAYS;
 use crate::model::kind::Kind;
@@ -10,10 +10,11 @@ use crate::model::order::{MOST_APPROVALS, MOST_GROUPS};
 use crate::model::serving::{HISTORY, VOTES};
 use serde_json::{Value, json};
 
-/// Most entries of a list that decisions bound by nothing.
+/// Maximum number of entries of a list without a bound in decisions.
 const MANY: usize = 256;
 
-/// More for the schema of a kind, by the path of the member (`spec.promotion.checks[].name`); null takes a word out.
+/// More for the schema of a kind, by the path of the member (`spec.promotion.checks[].name`); null removes a
+/// keyword.
 pub fn list_rules(kind: Kind) -> Vec<(&'static str, Value)> {
     let mut all = match kind {
         Kind::Order => [list_order_rules(), list_promotion_rules()].concat(),
@@ -145,7 +146,7 @@ fn list_preparation_rules() -> Vec<(&'static str, Value)> {
     let digest = || json!({"maxLength": 71, "pattern": "^sha256:[a-f0-9]{64}$"});
     vec![
         ("spec", make_rule("self == oldSelf", "Preparation spec is immutable")),
-        // As published: whether an Order of that name can be is for who reads it.
+        // As published: the reader checks whether an Order can have that name.
         ("spec.orderName", json!({"minLength": null, "pattern": null})),
         ("spec.artifact.ociRef", json!({"maxLength": 2048, "pattern": "^oci://.*@sha256:[a-f0-9]{64}$"})),
         ("spec.commitMessage", json!({"maxLength": 512})),
@@ -175,7 +176,7 @@ fn list_approval_rules() -> Vec<(&'static str, Value)> {
         ("spec.approver.subject", limit_text(1024)),
         ("spec.approver.username", json!({"maxLength": 1024})),
         ("spec.approver.email", json!({"maxLength": 320})),
-        // All that an API server knows of a user.
+        // All that an API server knows about a user.
         ("spec.approver.groups", limit_items(2048)),
         ("spec.approver.groups[]", limit_text(1024)),
         ("spec.comment", json!({"maxLength": 16384})),

@@ -1,12 +1,12 @@
-//! A JSON Schema as apiextensions demands it: every node with its one type, nothing referred to, no draft's words
-//! that it does not know.
+//! A JSON Schema as apiextensions demands it: every node has one type, no references, and only the keywords
+//! that it knows.
 //!
 //! A member that may be absent is left out, not null, as everywhere in Kubernetes: an API server refuses a null
 //! with its field's name.
 
 use serde_json::{Map, Value, json};
 
-/// The words that are kept; whatever else a draft says is for other readers.
+/// The keywords that are kept; others are dropped.
 const KEPT: &[&str] = &[
     "description",
     "enum",
@@ -44,7 +44,7 @@ pub fn make_structural(schema: Value) -> Value {
         words.retain(|word| !word.is_null());
     }
     match to.get("format").and_then(Value::as_str) {
-        // Any unsigned number that is meant here fits.
+        // Every unsigned number that occurs here fits.
         Some("uint32" | "uint64") => {
             to.insert("format".into(), "int64".into());
         }
@@ -69,13 +69,13 @@ pub fn make_structural(schema: Value) -> Value {
     Value::Object(to)
 }
 
-/// A value that nobody looks into.
+/// A value that is not examined.
 fn make_anything() -> Value {
     json!({"x-kubernetes-preserve-unknown-fields": true})
 }
 
-/// Takes alternatives apart: `null` is no alternative, words with a description each are one enum, and a single
-/// one left is the schema itself.
+/// Simplifies alternatives: `null` is dropped, words with a description each are one enum, and a single one
+/// left is the schema itself.
 fn flatten_alternatives(schema: &mut Map<String, Value>) {
     for combination in ["anyOf", "oneOf"] {
         let Some(Value::Array(mut left)) = schema.remove(combination) else { continue };

@@ -1,6 +1,6 @@
-//! Argo CD pulls the artifacts itself: a registry that it is sent to for the first time needs a Secret there,
-//! of type `oci`. Without one, some versions take the address for a Git repository, and the Application
-//! never syncs. Nobody can see from here whether it exists, so it is said once, before the first sync.
+//! Argo CD pulls the artifacts itself: for a new registry it needs a Secret of type `oci`. Without one, some
+//! versions treat the address as a Git repository, and the Application never syncs. Expedite cannot see
+//! whether the Secret exists, so it prints a notice once, before the first sync.
 
 use crate::error::Failure;
 use crate::model::plan::{ApplicationAction, PlanRow};

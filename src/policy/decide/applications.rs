@@ -15,10 +15,10 @@ use crate::policy::resolve::{Case, DeployedNow, PINNED};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A Cluster held for consent: `clusters[].reason`, and a Ready reason.
+/// The reason of a Cluster that needs an opt-in: in `clusters[].reason`, and of condition Ready.
 pub const OPT_IN_REQUIRED: &str = "OptInRequired";
 
-/// One plan per Cluster of the Environment, and one per Application that goes or is left over.
+/// One plan per Cluster of the Environment, and one per Application that is removed or left over.
 #[must_use]
 pub fn plan_applications(
     case: &Case,
@@ -125,7 +125,7 @@ fn find_cluster_hold(slot: &Slot) -> Option<ApplicationAction> {
     })
 }
 
-/// The candidate goes to every Cluster that admits it.
+/// Writes the candidate to every Cluster that allows it.
 fn plan_promoted(case: &Case, context: &Context) -> Vec<ApplicationPlan> {
     let (Some(place), Some(candidate)) = (&case.place, &case.candidate) else { return Vec::new() };
     let values = DeployedNow {
@@ -146,7 +146,7 @@ fn plan_promoted(case: &Case, context: &Context) -> Vec<ApplicationPlan> {
         .collect()
 }
 
-/// What is deployed stays pinned; a Cluster that joins gets it after a fresh look at its evidence.
+/// What is deployed stays pinned; a Cluster that joins gets it after its evidence was read again.
 fn plan_kept(case: &Case, facts: &Facts, context: &Context) -> Vec<ApplicationPlan> {
     let (Some(place), Some(deployed)) = (&case.place, &case.deployed) else { return Vec::new() };
     if !case.is_at_home() {
@@ -209,14 +209,14 @@ fn describe_refusal(deployed: &DeployedNow, bad: &[String]) -> String {
     )
 }
 
-/// The Order's error where the Serving says that Applications hold what they do not, and no record proves that
-/// they should: they are left as they are.
+/// The Order's error if the Applications do not contain what the Serving says, and no record proves that they
+/// should: they are not changed.
 #[must_use]
 pub fn find_pin_error(case: &Case, plans: &[ApplicationPlan]) -> Option<Failure> {
     let message = plans.iter().find_map(|plan| match &plan.action {
         ApplicationAction::Hold { reason, message } if reason == PIN_UNPROVEN => {
             let slot = case.slots.iter().find(|slot| slot.path == plan.path)?;
-            // Where nothing of it is anywhere, there is no deployment that a Cluster could join.
+            // If no Application exists, there is no deployment that a Cluster could join.
             let nowhere = case.owned.is_empty();
             let was_there = nowhere || is_written(case, slot) || pin::find_remembered(case, slot).is_some();
             was_there.then_some(message)
@@ -285,7 +285,7 @@ fn decide_joining(
     }
 }
 
-/// Applications that are this Order's by label and that no plan covers yet.
+/// Applications with this Order's labels that are in no plan yet.
 fn plan_leftovers(
     case: &Case,
     planned: &[ApplicationPlan],

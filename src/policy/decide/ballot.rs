@@ -1,5 +1,5 @@
-//! What a vote would be: which Preparation, and by which Kitchen approver. Pure: whether it is refused before
-//! anybody signs, with what was found, what was wanted and the next step.
+//! Decides what a vote is on, and which Kitchen approver casts it. Pure: a vote that does not count is
+//! refused before it is signed, with what was found, what was expected and the next step.
 
 use crate::error::{Failure, FailureKind};
 use crate::model::approval::{Approver, Ballot};
@@ -14,7 +14,7 @@ use crate::policy::resolve::candidate::build_candidate;
 use crate::policy::resolve::newest::Newest;
 use ssh_key::PublicKey;
 
-/// Whose vote it is, as the voter says.
+/// How the voter identifies themselves.
 #[derive(Debug, Clone)]
 pub enum BallotVoter {
     Key(Box<PublicKey>),
@@ -22,20 +22,20 @@ pub enum BallotVoter {
     Name(String),
 }
 
-/// A vote that may be cast.
+/// A vote that is allowed.
 #[derive(Debug, Clone)]
 pub struct CastableVote {
     /// What is voted on.
     pub candidate: Candidate,
-    /// Under this policy; `None`: no approval is needed now, and the vote is kept for when it is.
+    /// The policy that it counts for; `None`: no approval is required now, and the vote counts once one is.
     pub policy: Option<ApprovalPolicy>,
     pub approver: Approver,
 }
 
-/// Judges what somebody wants to vote on.
+/// Decides whether a vote may be cast.
 ///
 /// # Errors
-/// [`FailureKind::SaysNo`]: there is nothing to vote on, or the voter is nobody who may.
+/// [`FailureKind::SaysNo`]: there is nothing to vote on, or the voter may not vote.
 pub fn judge_vote(
     case: &Case,
     preparation: Option<&PreparationName>,

@@ -1,9 +1,9 @@
 //! When a waiting promotion can deploy, along the whole chain: soak, windows, freezes, the upstream's own
-//! forecast; or whom and what it waits for.
+//! forecast; or who has to act, and what the promotion waits for.
 //!
-//! The gates themselves are asked again at the instants that they name, on the same facts, with what is
-//! healthy taken to stay so. So the answer is theirs: a plan for that instant promotes, one for a second
-//! earlier does not.
+//! The gates are judged again at the instants that they name, on the same facts, assuming that what is
+//! healthy stays healthy. So the forecast agrees with the gates: a plan for that instant promotes, one for a
+//! second earlier does not.
 
 use crate::model::calendar::{Calendar, CalendarState};
 use crate::model::evidence::Facts;
@@ -19,7 +19,7 @@ use crate::policy::resolve::stage::Stage;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-/// Most instants that are tried for one promotion: each is later than the one before.
+/// Maximum number of instants that are tried for one promotion, each later than the one before.
 const STEPS: usize = 1_000;
 
 /// Forecasts over one run's Cases and Facts.
@@ -27,7 +27,7 @@ pub struct Forecasts<'a> {
     cases: &'a [Case],
     facts: &'a Facts,
     context: &'a Context,
-    /// `None` while it is being computed: a ring of Orders is an error of the input and forecasts nothing.
+    /// `None` while it is being computed: a cycle of Orders is an input error and has no forecast.
     known: RefCell<BTreeMap<OrderRef, Option<Forecast>>>,
 }
 
@@ -84,7 +84,7 @@ impl<'a> Forecasts<'a> {
     fn judge_at(&self, case: &Case, at: Time) -> Vec<Verdict> {
         let context = self.make_context_at(at);
         let mut verdicts = gates::judge_gates(case, self.facts, &context);
-        // A seal that is due is the run's own doing: nobody has to wait for it.
+        // The run itself attaches a missing seal, so no promotion has to wait for it.
         if approvals::assess_votes(case, self.facts, &context).due.is_some() {
             for verdict in verdicts.iter_mut().filter(|v| v.gate == GateName::Approvals) {
                 *verdict = Verdict::make_passed(GateName::Approvals, verdict.message.clone());
@@ -93,7 +93,7 @@ impl<'a> Forecasts<'a> {
         verdicts
     }
 
-    /// What no clock brings by itself: with the earliest instant that is known all the same.
+    /// A wait that time alone does not end, with the earliest known instant.
     fn forecast_wait(&self, case: &Case, verdict: &Verdict, at: Time) -> Forecast {
         let (gate, message) = (verdict.gate, verdict.message.clone());
         if verdict.outcome == GateOutcome::Failed {
@@ -131,7 +131,7 @@ impl Forecasts<'_> {
     }
 }
 
-/// What `explain` tells of an Order besides its row, which holds `verdicts`.
+/// What `explain` shows of an Order in addition to its row, which contains `verdicts`.
 #[must_use]
 pub fn explain_order(
     cases: &[Case],
@@ -164,8 +164,8 @@ pub fn explain_order(
     }
 }
 
-/// Whether a run would still be held by it. A kept verdict, a seal that the run makes, and what a later run
-/// does by itself hold nobody; checks and a provenance that nobody read in this run may.
+/// Whether this verdict would still hold a run. A kept verdict, a seal that the run makes, and what a later
+/// run does by itself do not hold; checks and provenance that were not read in this run may.
 fn is_holding(verdict: &Verdict) -> bool {
     match &verdict.outcome {
         GateOutcome::Passed | GateOutcome::Waiting(For::LaterRun) => false,
@@ -179,7 +179,7 @@ fn is_holding(verdict: &Verdict) -> bool {
     }
 }
 
-/// The first instant from `time` on at which the Order's windows and freezes let it.
+/// The first instant from `time` on at which the Order's windows and freezes allow a promotion.
 fn find_opening(case: &Case, time: Time) -> Time {
     match Calendar::new(&case.demands.windows, &case.demands.freezes).map(|c| c.judge_open_at(time)) {
         Ok(CalendarState::No { next: Some(next), .. }) => next,

@@ -1,5 +1,5 @@
-//! What a person asks for: promote, withdraw, rollback. Pure: whether it is refused, and what the Serving
-//! says afterwards. A refusal says what was found, what was wanted and the next step.
+//! Requests of a person: promote, withdraw, rollback. Pure: decides whether a request is refused, and what
+//! the Serving contains afterwards. A refusal says what was found, what was expected and the next step.
 
 use crate::error::{Failure, FailureKind};
 use crate::model::id::OrderRef;
@@ -15,9 +15,9 @@ use crate::policy::resolve::{Case, Presence, check_preparation};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wish {
     Promote(PreparationName),
-    /// Take a waiting promotion back.
+    /// Withdraw a waiting promotion.
     Withdraw,
-    /// This Preparation again, or the newest other one that was healthy here.
+    /// Go back to this Preparation, or to the newest other one that was healthy here.
     Rollback(Option<PreparationName>),
 }
 
@@ -32,14 +32,14 @@ impl Wish {
     }
 }
 
-/// What the Serving says afterwards.
+/// What the Serving contains afterwards.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Intent {
     /// `spec.preparationName` is this.
     Ask(PreparationName),
-    /// The Serving goes: nothing is deployed, and what was asked for is taken back.
+    /// The Serving is removed: nothing is deployed, and the request is withdrawn.
     Remove,
-    /// It says that already.
+    /// The Serving already contains it.
     Already(Option<PreparationName>),
 }
 
@@ -47,10 +47,10 @@ fn make_refusal(case: &Case, code: &'static str, cause: String, hint: impl Into<
     Failure::new(FailureKind::SaysNo, code, cause).with_object(case.format_order()).with_hint(hint)
 }
 
-/// Judges a wish.
+/// Decides whether a request is accepted.
 ///
 /// # Errors
-/// [`FailureKind::SaysNo`]: it is refused, with what was found, what was wanted, and the next step.
+/// [`FailureKind::SaysNo`]: it is refused; says what was found, what was expected, and the next step.
 pub fn judge_wish(case: &Case, wish: &Wish, world: &World) -> Result<Intent, Failure> {
     if case.presence != Presence::Present {
         return Err(make_refusal(
@@ -85,7 +85,7 @@ pub fn judge_wish(case: &Case, wish: &Wish, world: &World) -> Result<Intent, Fai
 
 fn decide_ask(case: &Case, name: &PreparationName) -> Intent {
     let spec = case.serving.as_ref().map(|s| &s.spec);
-    // Written by hand, it is there, and nobody asked for it yet.
+    // A Serving that was written by hand exists before the first request.
     let by_hand = spec.is_some_and(|s| s.requested.as_ref().is_some_and(|r| !r.has_asked_for(name)));
     match spec.and_then(|s| s.preparation_name.as_ref()) {
         Some(before) if before == name && !by_hand => Intent::Already(Some(name.clone())),
@@ -93,7 +93,7 @@ fn decide_ask(case: &Case, name: &PreparationName) -> Intent {
     }
 }
 
-/// Back to what is deployed; with nothing deployed the Serving goes.
+/// Resets the request to what is deployed; if nothing is deployed, the Serving is removed.
 fn decide_withdrawal(case: &Case) -> Intent {
     match (&case.serving, &case.deployed) {
         (None, _) => Intent::Already(None),
@@ -211,7 +211,7 @@ fn find_last_healthy(case: &Case) -> Result<PreparationName, Failure> {
         })
 }
 
-/// For messages: what a wish did.
+/// Says in a message what a request did.
 #[must_use]
 pub fn describe_intent(order: &OrderRef, wish: &Wish, intent: &Intent) -> String {
     match intent {

@@ -1,5 +1,5 @@
-//! What comes next for one Order, in a sentence a person can act on: who has to do what so that a gate
-//! passes, and, where nothing is a candidate, why not.
+//! The next step for one Order, as a sentence that a person can act on: who has to do what so that a gate
+//! passes, or why there is no candidate.
 
 use crate::model::kitchen::ApprovalTrust;
 use crate::model::order::Mode;
@@ -9,10 +9,10 @@ use crate::policy::gates::Context;
 use crate::policy::resolve::newest::Newest;
 use crate::policy::resolve::{Case, Presence, check_preparation};
 
-/// Most Preparations that are not Ready and are named.
+/// Maximum number of Preparations that are named as not Ready.
 const NAMED: usize = 3;
 
-/// Who has to do what, for every gate that does not pass; nothing for what was only not read.
+/// Who has to do what, for every gate that does not pass; no step for a gate that was only not read.
 #[must_use]
 pub fn collect_steps(case: &Case, verdicts: &[Verdict], context: &Context) -> Vec<NextStep> {
     let Some(candidate) = &case.candidate else { return Vec::new() };
@@ -25,7 +25,7 @@ pub fn collect_steps(case: &Case, verdicts: &[Verdict], context: &Context) -> Ve
 
 fn describe_step(case: &Case, candidate: &Candidate, verdict: &Verdict, context: &Context) -> Option<String> {
     let order = &case.order;
-    // As cosign wants it: without the scheme.
+    // cosign expects the reference without the scheme.
     let pinned = candidate.artifact.format_oci_ref();
     let artifact = pinned.strip_prefix("oci://").unwrap_or(&pinned);
     match &verdict.outcome {
@@ -83,7 +83,7 @@ fn describe_step(case: &Case, candidate: &Candidate, verdict: &Verdict, context:
     }
 }
 
-/// Who has to give what, where neither time nor a vote makes a gate pass.
+/// The step for a gate that passes neither by time nor by a vote, but needs another input.
 fn describe_other_input(case: &Case, candidate: &Candidate, gate: GateName) -> String {
     match gate {
         GateName::Ready => format!("the owner of {}: correct the problems that this gate names", case.order),
@@ -105,7 +105,7 @@ fn describe_other_input(case: &Case, candidate: &Candidate, gate: GateName) -> S
     }
 }
 
-/// Why nothing is a candidate; `None` where something is, or where errors say it already.
+/// Why there is no candidate; `None` if there is one, or if errors already say why.
 #[must_use]
 pub fn describe_idle(case: &Case) -> Option<String> {
     if case.candidate.is_some() || !case.errors.is_empty() || case.presence != Presence::Present {

@@ -1,8 +1,8 @@
-//! Open promotions: what somebody can do something about, as one viewer sees it.
+//! Open promotions: those that a person can act on, as one viewer sees them.
 //!
-//! An Order is on the list with what waits for approvals; under Manual also with the newest Ready Preparation
-//! that is newer than what is deployed and that nobody asked for yet. It leaves the list when only the gates
-//! of its Serving hold it: nobody has to act then.
+//! An Order is listed if it waits for approvals; under Manual also if its newest Ready Preparation is newer
+//! than what is deployed and was not requested yet. It is not listed while only gates without an action for a
+//! person hold it.
 
 use crate::model::evidence::Facts;
 use crate::model::order::Mode;
@@ -15,7 +15,7 @@ use crate::policy::resolve::newest::Newest;
 use crate::policy::resolve::{Case, Presence};
 
 /// The open promotions, in the order of Orders. `viewer`: a Kitchen approver's username or subject; `None`:
-/// anybody.
+/// any person.
 #[must_use]
 pub fn collect_open(
     cases: &[Case],
@@ -41,7 +41,7 @@ fn judge_case(case: &Case, facts: &Facts, context: &Context, viewer: Option<&str
     Some(make_row(case, &candidate, step))
 }
 
-/// Votes are missing, or someone rejects; not: a seal is due or not read.
+/// Whether votes are missing or someone rejects (not whether a seal is missing or was not read).
 fn needs_votes(assessed: &Assessment) -> bool {
     match assessed.reason {
         Approved::AwaitingApprovals | Approved::ChangesRequested => true,
@@ -49,7 +49,7 @@ fn needs_votes(assessed: &Assessment) -> bool {
     }
 }
 
-/// Under Manual: the newest Ready Preparation, where it is newer than what is deployed.
+/// Under Manual: the newest Ready Preparation, if it is newer than what is deployed.
 fn find_newer(case: &Case) -> Option<Candidate> {
     let (Mode::Manual, Newest::One(name)) = (case.mode, &case.newest) else { return None };
     let loaded = case.preparations.get(name)?;
@@ -75,7 +75,8 @@ fn make_row(case: &Case, candidate: &Candidate, step: PromotionStep) -> OpenProm
     }
 }
 
-/// Review where votes are missing and the viewer may vote and has not; else `otherwise`; else what it waits for.
+/// Review if votes are missing and the viewer may vote but has not; else `otherwise`; else the gate that it
+/// waits for.
 fn decide_step(
     assessed: &Assessment,
     context: &Context,

@@ -1,9 +1,9 @@
-//! What a Preparation says of an artifact that a pipeline pushed: which of the things that its manifest and its
-//! signed provenance claim are taken, and which are left out.
+//! Builds the Preparation of an artifact that a pipeline pushed: decides which claims of its manifest and its
+//! signed provenance are used, and which are left out.
 //!
 //! The base digest decides whether two stages run the same change, and a gate believes it only where signed
-//! provenance lists it: so nothing else is ever written, and none is guessed from what is listed (the one image
-//! there may be the tool that rendered).
+//! provenance lists it: so only such a digest is written. It is never guessed from the list, because the only
+//! image in it may be the tool that rendered.
 
 use crate::error::{Failure, FailureKind};
 use crate::model::evidence::{Build, Material};
@@ -29,28 +29,29 @@ const REPOSITORY: usize = 2048;
 const COMMIT: usize = 64;
 const TAG: usize = 256;
 
-/// What there is to say.
+/// What is known about the artifact.
 #[derive(Debug, Clone)]
 pub struct PreparationInput<'a> {
     pub artifact: &'a Artifact,
     pub order: &'a OrderRef,
     /// Annotations of its manifest.
     pub annotations: &'a BTreeMap<String, String>,
-    /// What signed provenance says; `None`: nothing was verified, and everything is the caller's word.
+    /// What signed provenance says; `None`: nothing was verified, and the caller's values are trusted.
     pub build: Option<&'a Build>,
-    /// The name that a person gave it.
+    /// The name that a person chose.
     pub name: Option<&'a PreparationName>,
     /// The base that a person named.
     pub base: Option<Digest>,
-    /// The clock, for what is ahead of it.
+    /// The run's clock, to detect times in the future.
     pub now: Time,
 }
 
-/// A Preparation of the artifact, and what is to be said of what it lacks. The same artifact and evidence give the
-/// same Preparation whenever they are asked.
+/// The Preparation of the artifact, and warnings about what it lacks. The same artifact and evidence always
+/// give the same Preparation.
 ///
 /// # Errors
-/// The base that was named is not among what provenance lists, or the Order's name leaves no room for one.
+/// Provenance does not list the base that was named, or the Order's name is too long to derive a name from
+/// it.
 pub fn build_preparation(known: &PreparationInput<'_>) -> Result<(Prepared, Vec<Failure>), Failure> {
     let mut warnings = Vec::new();
     let name = match known.name {
@@ -131,7 +132,8 @@ fn format_repository_url(url: &str) -> String {
     }
 }
 
-/// By signed provenance, else by the manifest; never the clock, so that preparing again gives the same.
+/// From signed provenance, else from the manifest; never from the clock, so that preparing again gives the
+/// same result.
 fn resolve_created(known: &PreparationInput<'_>, warnings: &mut Vec<Failure>) -> Option<Time> {
     let signed = known.build.and_then(|build| build.finished_on);
     let annotated = || Time::parse(find_annotation(known, CREATED)?).ok();
@@ -149,7 +151,7 @@ fn resolve_created(known: &PreparationInput<'_>, warnings: &mut Vec<Failure>) ->
     Some(created)
 }
 
-/// Of the manifest; what it leaves out, of the first commit that provenance lists.
+/// From the manifest; what it does not contain is taken from the first commit that provenance lists.
 fn resolve_git(known: &PreparationInput<'_>) -> GitSource {
     let short = |key: &str, most: usize| {
         find_annotation(known, key).filter(|text| text.chars().count() <= most).map(str::to_owned)

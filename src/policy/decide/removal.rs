@@ -1,4 +1,5 @@
-//! The removal guard (`docs/design/gitops-repository.md#removal-guard`): removing Applications is the dangerous act.
+//! The removal guard (`docs/design/gitops-repository.md#removal-guard`): removing Applications can delete
+//! workloads.
 
 use super::PlanOptions;
 use crate::model::application::Application;
@@ -10,10 +11,10 @@ use std::collections::BTreeSet;
 
 /// Default of `limits.maxRemovals`.
 const DEFAULT: usize = 5;
-/// The default grows to a tenth of ours, up to this.
+/// The default grows to a tenth of all Applications, up to this number.
 const DEFAULT_TOP: usize = 20;
 
-/// Stops a run that would remove more than it may, and lists what would go.
+/// Stops a run that would remove more Applications than allowed, and lists them.
 #[must_use]
 pub fn check_removals(rows: &[PlanRow], gitops: &GitOps, options: &PlanOptions) -> Option<GuardStop> {
     let removals: Vec<(String, String)> = rows
@@ -30,9 +31,9 @@ pub fn check_removals(rows: &[PlanRow], gitops: &GitOps, options: &PlanOptions) 
     (removals.len() > allowed).then_some(GuardStop { allowed, removals })
 }
 
-/// Renames are not deletions: where an Application that goes and a new one share server and target
-/// namespace, the first run takes the cascade finalizer off, and the file goes once that is observed (or
-/// `--allow-removals` says so), so that the workload changes hands without being torn down.
+/// A rename is not a deletion. If a removed Application and a new one share server and target namespace, the
+/// first run removes the cascade finalizer, and the file is removed once that is observed (or with
+/// `--allow-removals`), so that the workload is not deleted on the way.
 pub fn hand_over_applications(
     rows: &mut [PlanRow],
     gitops: &GitOps,
@@ -88,7 +89,7 @@ pub fn hand_over_applications(
             }
         }
     }
-    // The Serving says which source the Order came from: it stays as long as one of its Applications does.
+    // The Serving names the source of the Order, so it stays as long as one of its Applications does.
     for row in rows.iter_mut().filter(|row| matches!(row.decision, Decision::Remove(_))) {
         if row.applications.iter().any(|plan| !matches!(plan.action, ApplicationAction::Remove(_))) {
             row.serving = ServingPlan::Keep;
@@ -96,13 +97,14 @@ pub fn hand_over_applications(
     }
 }
 
-/// Says of each Application that goes whether what it deployed goes, too: Argo CD does by the finalizer.
+/// Adds to each removed Application whether its workload is deleted, too: Argo CD decides that by the
+/// finalizer.
 pub fn tell_workloads(rows: &mut [PlanRow], gitops: &GitOps) {
     for plan in rows.iter_mut().flat_map(|row| &mut row.applications) {
         let ApplicationAction::Remove(why) = &mut plan.action else { continue };
         let Some(file) = gitops.applications.get(&plan.path) else { continue };
         let cascades = |application: &Application| {
-            // Argo CD knows it with /foreground and /background, too.
+            // Argo CD also accepts the suffixes /foreground and /background.
             application.metadata.finalizers.iter().any(|f| f.split('/').next() == Some(FINALIZER))
         };
         why.push_str(match &file.application {

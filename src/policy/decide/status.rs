@@ -1,4 +1,4 @@
-//! `Serving.status` after this run: a function of the Case, the verdicts and the clock, and the same from
+//! `Serving.status` after this run: a function of the Case, the verdicts and the clock. It stays equal from
 //! run to run while nothing changes.
 
 use super::applications::OPT_IN_REQUIRED;
@@ -34,7 +34,8 @@ pub fn build_status(
 ) -> ServingStatus {
     let old = case.serving.as_ref().map(|s| s.status.clone()).unwrap_or_default();
     let mut new = old.clone();
-    // Also what this run sees of the one that it replaces: nobody looks at that again.
+    // Also stores what this run observed of the entry that it replaces, because later runs do not observe
+    // that one.
     let seen = judge_seen(case, context);
     if let Some(seen) = &seen {
         new.history = history::record_observation(&new.history, seen);
@@ -70,7 +71,7 @@ pub fn build_status(
             condition
         })
         .collect();
-    // Conditions of other kinds are somebody else's.
+    // Conditions of other types belong to other programs.
     let ours = ["Ready", "Approved", "Verified"];
     new.conditions.extend(old.conditions.iter().filter(|c| !ours.contains(&c.kind.as_str())).cloned());
     new
@@ -111,8 +112,8 @@ fn set_pinned(
     });
 }
 
-/// Gates 1 to 3 make a candidate the target; it stops being that when another becomes it or they no longer
-/// pass. What is deployed is the target whatever a gate says later.
+/// A candidate is the target once gates 1 to 3 pass, until they fail or another candidate becomes the target.
+/// What is deployed stays the target, whatever a gate says later.
 fn set_target(
     new: &mut ServingStatus,
     old: &ServingStatus,
@@ -130,7 +131,7 @@ fn set_target(
     new.target_since = match &target {
         None => None,
         Some(name) if old.target_preparation_name.as_ref() == Some(name) => {
-            // One that a clock ahead of the real one wrote would keep its votes from being sealed until then.
+            // A time in the future, written by a wrong clock, would block the sealing of votes until then.
             old.target_since.filter(|since| *since <= context.now.add_span(SKEW)).or(Some(context.now))
         }
         Some(_) => Some(context.now),
@@ -138,7 +139,7 @@ fn set_target(
     new.target_preparation_name = target;
 }
 
-/// Manual: what was asked for and is not deployed, with the gate it waits for.
+/// Manual: what was requested and is not deployed, with the gate it waits for.
 fn build_queued(
     old: &ServingStatus,
     case: &Case,
@@ -234,7 +235,7 @@ fn describe_waiting(case: &Case, verdicts: &[Verdict]) -> Option<String> {
     Some(serving::format_wait(&candidate.name, verdict))
 }
 
-/// What the Applications say of what is deployed after this run.
+/// What the Applications report about what is deployed after this run.
 fn judge_health(case: &Case, decision: &Decision, seen: Option<Health>) -> Option<Health> {
     match decision {
         Decision::Promote(_) => Some(match &case.seen {
@@ -245,7 +246,7 @@ fn judge_health(case: &Case, decision: &Decision, seen: Option<Health>) -> Optio
     }
 }
 
-/// How what was deployed before this run is.
+/// The health of what was deployed before this run.
 fn judge_seen(case: &Case, context: &Context) -> Option<Health> {
     let deployed = case.deployed.as_ref()?;
     let history = case.serving.as_ref().map_or(&[][..], |s| s.status.history.as_slice());
@@ -274,7 +275,7 @@ fn judge_ready(
     };
     let held: Vec<&str> =
         new.clusters.iter().filter(|c| c.reason == OPT_IN_REQUIRED).map(|c| c.message.as_str()).collect();
-    // What Argo CD says in its own words changes from look to look and stays out of git.
+    // Argo CD's own messages change with every observation, so they are not committed.
     let (reason, said) = match health {
         Some(Health::Degraded { what, .. }) => (Ready::Degraded, format!("{deployed}: {what}")),
         _ if !held.is_empty() => (Ready::OptInRequired, held.join("; ")),
@@ -306,7 +307,7 @@ fn describe_nothing_yet(case: &Case) -> String {
     }
 }
 
-/// The newest scan of what is deployed after this run; one of another artifact does not stay.
+/// The newest scan of what is deployed after this run; a scan of another artifact is dropped.
 fn find_vulnerabilities(
     case: &Case,
     old: &ServingStatus,
@@ -331,7 +332,7 @@ fn find_vulnerabilities(
     }
 }
 
-/// Condition Approved: of the candidate if there is one, else of what is deployed.
+/// Condition Approved: for the candidate if there is one, else for what is deployed.
 fn judge_approved(case: &Case, assessed: Option<&Assessment>, context: &Context) -> Condition {
     let subject = find_subject_name(case);
     let (reason, message) = match (assessed, &case.deployed) {
@@ -345,7 +346,7 @@ fn judge_approved(case: &Case, assessed: Option<&Assessment>, context: &Context)
     make_condition("Approved", reason.status(), reason.as_str(), add_subject(subject, message))
 }
 
-/// Votes and seal of the candidate; else what is remembered of what is deployed.
+/// Votes and seal of the candidate; else those stored for what is deployed.
 fn build_approval(case: &Case, old: &ServingStatus, assessed: Option<&Assessment>) -> Option<ApprovalStatus> {
     let fresh = assessed.and_then(|assessed| approvals::build_status(case, assessed));
     fresh.or_else(|| {
@@ -368,7 +369,7 @@ fn add_subject(subject: Option<&PreparationName>, message: String) -> String {
     }
 }
 
-/// Condition Verified, and the kept verdict: of the candidate if there is one, else of what is deployed.
+/// Condition Verified, and the kept verdict: for the candidate if there is one, else for what is deployed.
 fn judge_verified(
     case: &Case,
     old: &ServingStatus,
@@ -389,7 +390,8 @@ fn judge_verified(
             old.verified.clone(),
         );
     };
-    // The same words, whatever else of it was asked for: only the artifact is looked at again while a verdict is kept.
+    // Always the same text: while a verdict is kept only the artifact is read again, so a text that depends
+    // on what was read would change.
     if case.candidate.is_none()
         && let Some(why) = gates::evidence::describe_vanished(facts, artifact)
     {

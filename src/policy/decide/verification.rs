@@ -1,5 +1,5 @@
 //! What one artifact has to prove for one Order, and whether it does: the gates' own judgement of evidence,
-//! claim by claim, for an artifact that need not be anybody's candidate.
+//! claim by claim, for an artifact that need not be a candidate.
 
 mod judged;
 
@@ -15,35 +15,35 @@ use crate::policy::gates::{policy, ready};
 use crate::policy::resolve::Case;
 use std::collections::BTreeSet;
 
-/// What is asked about one artifact.
+/// What is to be verified about one artifact.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ArtifactQuestion {
     pub artifact: Artifact,
     pub order: OrderRef,
-    /// Whose seal of votes is looked for; `None`: no Preparation is known by this digest, and none was named.
+    /// The Preparation whose seal is looked for; `None`: no Preparation has this digest, and none was named.
     pub seal_of: Option<SealOf>,
-    /// Whether a person named the Preparation: then its seal is looked for, whatever is demanded.
+    /// Whether a person named the Preparation: then its seal is looked for even if no policy requires it.
     pub asks_for_seal: bool,
-    /// What the Order demands; `None`: it was not read, so nobody knows.
+    /// What the Order requires; `None`: the Order was not read, so it is unknown.
     pub demanded: Option<Demanded>,
-    /// When a seal was attached, by the Serving's memory.
+    /// When a seal was attached, according to the Serving.
     pub remembered_seal: Option<Time>,
-    /// Why the Kitchen does not let the artifact in.
+    /// Why the Kitchen does not allow the artifact.
     pub not_admitted: Vec<String>,
 }
 
-/// A record that stands beside the registry (in the GitOps repository, in an evidence bundle): where, its
-/// SHA-256, and what it proves of the artifact.
+/// A record that is stored outside the registry (in the GitOps repository or an evidence bundle): its place,
+/// its SHA-256, and what it proves about the artifact.
 #[derive(Debug, Clone, PartialEq)]
 pub struct KeptRecord {
     pub place: &'static str,
     pub digest: Digest,
-    /// By a key that is trusted for records, or why it does not count.
+    /// The proof by a key that is trusted for records, or why the record does not count.
     pub found: Result<Proof, String>,
 }
 
 impl ArtifactQuestion {
-    /// What there is to ask, by the Order as it was read. `named`: the Preparation, where a person named it.
+    /// What has to be verified according to the Order. `named`: the Preparation, if a person named it.
     ///
     /// # Errors
     /// The named Preparation is of another digest, several have this one and the votes on each may differ, or
@@ -116,18 +116,18 @@ impl ArtifactQuestion {
         judged::judge_claims(self, facts, kept, now)
     }
 
-    /// The seal that is looked for: where a policy applies, or where somebody asked.
+    /// The seal that is looked for: if a policy applies, or if a person asked for it.
     fn find_wanted_seal(&self) -> Option<&SealOf> {
         self.seal_of.as_ref().filter(|_| self.asks_for_seal || self.policy().is_some())
     }
 
-    /// Today's policy, where one is known.
+    /// The current policy, if known.
     fn policy(&self) -> Option<&ApprovalPolicy> {
         self.demanded.as_ref()?.approvals.as_ref()
     }
 }
 
-/// The Order's Preparation of this digest; where there is none any more, the one that its history names.
+/// The Order's Preparation of this digest; if it does not exist any more, the one that the history names.
 fn find_preparation(case: &Case, artifact: &Artifact) -> Result<Option<PreparationName>, Failure> {
     let all = case.preparations.iter();
     let of_digest = all.filter(|(_, loaded)| loaded.object.spec.artifact.digest == artifact.digest);

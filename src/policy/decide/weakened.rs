@@ -1,12 +1,12 @@
-//! What a change makes easier to pass: policies that ask for less, and keys and people that were not trusted
-//! before. For the headline of a preview; decides nothing.
+//! Finds what a change makes easier to pass: policies that require less, and keys and people that were not
+//! trusted before. Only shown at the top of a preview; decisions do not use it.
 
 use crate::model::environment::Environment;
 use crate::model::kitchen::{ApprovalTrust, KitchenSpec, Role};
 use crate::model::order::{ApprovalPolicy, AutoDeploy, Check, Mode, Order, Upstream, Window};
 use crate::model::world::World;
 
-/// A sentence for each way in which `after` asks for less than `before`; foreign text.
+/// A sentence for each way in which `after` requires less than `before`; foreign text.
 #[must_use]
 pub fn find_weakenings(before: &World, after: &World) -> Vec<String> {
     let mut found = Weakenings::default();
@@ -115,7 +115,7 @@ impl Weakenings {
         }
     }
 
-    /// A list of what is admitted, where an empty one admits all.
+    /// Compares two lists of allowed names; an empty list allows all.
     fn compare_lists(&mut self, what: &str, old: &[String], new: &[String]) {
         if old.is_empty() {
             return;
@@ -225,7 +225,7 @@ impl Weakenings {
     }
 }
 
-/// What `new` has beyond `old`.
+/// The entries of `new` that `old` does not have.
 fn find_added<'a, T: PartialEq>(old: &[T], new: &'a [T]) -> Vec<&'a T> {
     new.iter().filter(|one| !old.contains(one)).collect()
 }

@@ -1,8 +1,8 @@
-//! A past promotion, judged again by what its record says it rested on: the gates' own parameters of then, the
-//! very pieces of evidence, the instant of the promotion. Pure, and by the same functions that judged it.
+//! Judges a past promotion again by what its record contains: the parameters of the gates, the same pieces of
+//! evidence, the time of the promotion. Pure, and with the same functions that judged it then.
 //!
-//! What only the run itself could see (how healthy an upstream was at that moment, whose an Application in a
-//! cluster was) is taken at the record's word; everything else has to hold again.
+//! What only that run could observe (the health of an upstream at that moment, the owner of an Application in
+//! a cluster) is taken from the record; everything else has to pass again.
 
 use super::policy::is_as_strict;
 use super::proof::{self, Proven};
@@ -30,10 +30,10 @@ pub struct Past {
     pub environment: EnvironmentName,
     pub preparation: PreparationName,
     pub artifact: Artifact,
-    /// What it was rendered from, as the record says.
+    /// What it was rendered from, according to the record.
     pub base_digest: Option<Digest>,
     pub at: Time,
-    /// What each gate said, in the record's order.
+    /// The answer of each gate, in the record's order.
     pub gates: Vec<RecordedGate>,
 }
 
@@ -41,10 +41,10 @@ pub struct Past {
 #[derive(Debug, Clone)]
 pub struct RecordedGate {
     pub name: String,
-    /// `Passed`, or something that promotes nothing.
+    /// `Passed`, or another word, which does not allow a promotion.
     pub verdict: String,
     pub parameters: Value,
-    /// What it rested on.
+    /// Its evidence.
     pub evidence: Vec<EvidenceRef>,
 }
 
@@ -55,7 +55,7 @@ pub struct Then {
     pub histories: Vec<(OrderRef, Vec<HistoryEntry>)>,
     /// What the records that these histories name prove.
     pub records: Facts,
-    /// The seal that was committed with it, judged; none where none is named.
+    /// The seal that was committed with it, judged; none if none is named.
     pub seal: Option<Result<SealProof, String>>,
 }
 
@@ -77,7 +77,7 @@ impl Past {
         self.gates.iter().find(|said| said.name == gate.as_str())
     }
 
-    /// What has to be asked of the registry to judge it again.
+    /// What has to be read from the registry to judge it again.
     #[must_use]
     pub fn collect_claims(&self) -> BTreeSet<Claim> {
         let mut all =
@@ -93,13 +93,13 @@ impl Past {
         all
     }
 
-    /// The pieces of evidence that it rested on: others may have come since.
+    /// The pieces of evidence that it used: others may have been added since.
     #[must_use]
     pub fn collect_pieces(&self) -> BTreeSet<Digest> {
         self.gates.iter().flat_map(|said| &said.evidence).filter_map(|e| e.digest).collect()
     }
 
-    /// Whose seal it was promoted under.
+    /// The Order and Preparation whose seal it was promoted under.
     #[must_use]
     pub fn build_seal_of(&self) -> SealOf {
         SealOf { order: self.order.clone(), preparation: self.preparation.clone(), uid: None }
@@ -112,7 +112,8 @@ impl Past {
         stages.into_iter().flatten().flatten().map(|stage| stage.order).collect()
     }
 
-    /// Every gate again, with what git held then and what the registry holds now (`None`: it was not asked).
+    /// Judges every gate again, with what git contained then and what the registry contains now (`None`: the
+    /// registry was not asked).
     #[must_use]
     pub fn judge_again(&self, then: &Then, now: Option<&ArtifactFacts>) -> Vec<(GateName, Doubt)> {
         let named: Vec<&str> = self.gates.iter().map(|said| said.name.as_str()).collect();
@@ -173,7 +174,7 @@ impl Past {
         Context::new(self.at, None)
     }
 
-    /// Every entry of a history that records prove; and why others are not proven.
+    /// The entries of a history that records prove, and why the others are not proven.
     fn prove_history(&self, then: &Then, order: &OrderRef) -> (Vec<Proven>, Vec<String>) {
         let (history, context) = (self.find_history(then, order), self.make_context());
         let mut all = (Vec::new(), Vec::new());
@@ -199,7 +200,7 @@ impl Past {
         if stages.is_empty() {
             return Ok(());
         }
-        // It ran here before: then no stage was asked.
+        // It ran here before, so no stage was required.
         if find_pieces(said, "upstream").next().is_none() {
             let before = find_pieces(said, "record").any(|e| e.name == self.order.to_string());
             let (proven, _) = self.prove_history(then, &self.order);
@@ -222,7 +223,7 @@ impl Past {
         let runs: Vec<&Proven> = proven.iter().filter(same).collect();
         let spans: Vec<_> = runs.iter().map(|p| p.run).collect();
         let order = &stage.order;
-        // That it was healthy as of the promotion is what the run saw.
+        // The run itself observed that it was healthy at the promotion.
         match judge_soak(&spans, stage.soak, Some(self.at), self.at) {
             Soak::Passed { .. } => {}
             Soak::Until(time) | Soak::Unseen(time) => {
@@ -256,7 +257,7 @@ impl Past {
             Some(Evidence::Proven(_)) => Err(Not(format!(
                 "{order} ran the same base, and the signed provenance does not list it among what this was made from"
             ))),
-            // Gate Evidence tells of the provenance itself.
+            // Gate Evidence reports problems of the provenance itself.
             Some(Evidence::Missing(_) | Evidence::Invalid(_) | Evidence::Unread(_)) | None => Ok(()),
         }
     }
@@ -314,7 +315,7 @@ impl Past {
         }
     }
 
-    /// Whether a seal carries this promotion: enough distinct votes, under that policy, in time.
+    /// Whether a seal allows this promotion: enough distinct votes, under that policy, early enough.
     fn check_seal(&self, seal: &SealProof, policy: &ApprovalPolicy) -> Result<(), String> {
         if seal.result != "Approved" {
             return Err(format!("its result is {:?}", seal.result));
@@ -413,7 +414,7 @@ fn find_pieces<'s>(said: &'s RecordedGate, kind: &'s str) -> impl Iterator<Item 
     said.evidence.iter().filter(move |e| e.kind == kind)
 }
 
-/// Only the pieces that the gate rested on; nothing of them is something that is gone.
+/// Only the pieces that the gate used; if none of them is left, that is an error.
 fn keep_named<P: Clone>(
     known: &Evidence<Vec<P>>,
     digest: impl Fn(&P) -> Digest,

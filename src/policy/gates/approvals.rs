@@ -1,9 +1,9 @@
-//! Gate 4, Approvals: the strictest policy is met by eligible votes, nobody eligible rejects, and a signed
-//! seal of those votes is attached to the artifact.
+//! Gate 4, Approvals: the strictest policy is met by eligible votes, no eligible approver rejects, and a
+//! signed seal of those votes is attached to the artifact.
 //!
-//! The seal is what passes, read fresh from the registry; the votes decide whether one is due. A seal under a
-//! policy weaker than today's is void and the votes count again; a Reject after the seal voids it, too, and is
-//! sealed in its turn.
+//! The gate passes by the seal, which is read from the registry at the promotion; the votes decide whether a
+//! seal has to be made. A seal under a weaker policy than the current one is void, and the votes count again.
+//! A Reject after the seal also voids it, and is sealed itself.
 
 use super::evidence::describe_unread;
 use super::policy::{find_strictest, is_as_strict};
@@ -25,13 +25,14 @@ const GATE: GateName = GateName::Approvals;
 
 const NOT_NEEDED: &str = "no approval is needed";
 
-/// Whoever may push could write who approved what, and that it ran here before.
+/// Without signed records a person with push rights could write who approved what, and that it ran here
+/// before.
 const UNSIGNED: &str = "an approval policy applies, and this repository keeps no signed records (--no-records): nothing is promoted; run with a key that signs records, or remove the policy from the Order, its Environment and the Preparation";
 
 /// The only result of a seal that passes.
 const APPROVED: &str = "Approved";
 
-/// The seal of this candidate, where a policy applies.
+/// The seal of this candidate, if a policy applies.
 #[must_use]
 pub fn collect_claims(case: &Case) -> Vec<(Artifact, Claim)> {
     match (&case.candidate, resolve_policy(case)) {
@@ -49,7 +50,7 @@ fn build_seal_of(case: &Case, candidate: &Candidate) -> SealOf {
 /// The strictest of Order, Environment and the candidate's Preparation; `None`: no approval is needed.
 ///
 /// # Errors
-/// No group may approve, or a policy is outside its bounds.
+/// No group may approve, or a policy is out of bounds.
 pub fn resolve_policy(case: &Case) -> Result<Option<ApprovalPolicy>, String> {
     let preparation = case.candidate.as_ref().and_then(|c| case.preparations.get(&c.name));
     find_strictest(
@@ -59,7 +60,7 @@ pub fn resolve_policy(case: &Case) -> Result<Option<ApprovalPolicy>, String> {
     )
 }
 
-/// Whether it cannot pass whatever the registry says: too few votes, and no seal was ever made.
+/// Whether it cannot pass, whatever the registry answers: too few votes, and no seal was ever made.
 #[must_use]
 pub fn cannot_pass(case: &Case, context: &Context) -> bool {
     let assessed = assess_votes(case, &Facts::default(), context);
@@ -73,7 +74,7 @@ pub fn cannot_pass(case: &Case, context: &Context) -> bool {
     }
 }
 
-/// Whether no policy is met, whatever votes there are: nothing of it would be signed.
+/// Whether no policy can be met, whatever the votes are: the repository has no signed records.
 fn is_refused(context: &Context) -> bool {
     !context.records && !context.assumed
 }
@@ -81,7 +82,7 @@ fn is_refused(context: &Context) -> bool {
 /// All that is known of the candidate's approval.
 #[derive(Debug, Clone)]
 pub struct Assessment {
-    /// The strictest policy; `None`: none is needed, or there is none that can be met.
+    /// The strictest policy; `None`: no approval is required, or no policy can be met.
     pub policy: Option<ApprovalPolicy>,
     /// The votes, judged; empty without a policy.
     pub tally: Tally,
@@ -142,7 +143,7 @@ pub fn assess_votes(case: &Case, facts: &Facts, context: &Context) -> Assessment
         (Approved::Approved, judge_sealed(seal, candidate, &tally))
     } else if tally.met && (context.assumed || context.foreseen) {
         let by = collect_voters(&tally.votes).join(", ");
-        // The runs until then make it the target and seal its votes.
+        // In a forecast, earlier runs have made it the target and sealed its votes.
         let seal = if context.assumed { "their seal is assumed" } else { "their seal is made by then" };
         (Approved::Approved, Verdict::make_passed(GATE, format!("enough approvals (by {by}); {seal}")))
     } else if tally.met {
@@ -176,7 +177,7 @@ fn find_seal(case: &Case, candidate: &Candidate, facts: &Facts) -> FoundSeal {
         Some(Evidence::Unread(unread)) => {
             FoundSeal::Unread(format!("{}: seal of the votes: {}", unread.reason, describe_unread(unread)))
         }
-        // A registry that no longer shows what was sealed hides something: that is no absence.
+        // A seal was attached, so a registry without it is not simply without a seal: it may be hiding one.
         Some(Evidence::Missing(looked) | Evidence::Invalid(looked)) => match find_remembered_seal(case) {
             Some(time) => FoundSeal::Unread(format!(
                 "the votes were sealed at {time}, but the registry does not list that seal any more: {}",
@@ -187,7 +188,7 @@ fn find_seal(case: &Case, candidate: &Candidate, facts: &Facts) -> FoundSeal {
     }
 }
 
-/// When the Serving remembers the candidate's votes to have been sealed.
+/// When the candidate's votes were sealed, according to the Serving.
 fn find_remembered_seal(case: &Case) -> Option<Time> {
     find_remembered(case)?.sealed_time
 }
@@ -231,7 +232,8 @@ fn count_votes(
     votes::tally_votes(&question, &context.electorate, on_this, seen, context.now)
 }
 
-/// Since when the candidate is the target, as the repository remembers it: a run's own clock seals nothing.
+/// Since when the candidate is the target, according to the repository: a seal never depends on the clock of
+/// one run.
 fn find_target_since(case: &Case, candidate: &Candidate) -> Option<Time> {
     let status = &case.serving.as_ref()?.status;
     if status.target_preparation_name.as_ref() != Some(&candidate.name) {
@@ -240,7 +242,8 @@ fn find_target_since(case: &Case, candidate: &Candidate) -> Option<Time> {
     status.target_since
 }
 
-/// A seal is due when the votes are enough and none holds; or when a veto must void one that approves.
+/// A seal has to be made if the votes are enough and no seal is valid, or if a veto must void one that
+/// approves.
 fn find_due_seal(
     case: &Case,
     candidate: &Candidate,
@@ -260,7 +263,7 @@ fn find_due_seal(
         FoundSeal::None | FoundSeal::Seal(_) => return None,
     };
     let votes_time = tally.seal_time?;
-    // The newest seal decides: one that replaces another, whether in result or in policy, must be newer than it.
+    // The newest seal decides, so a seal that replaces another must be newer.
     let sealed_time = match before {
         Some(seal) => votes_time.max(seal.sealed_time.add_span(Span::from_seconds(1))),
         None => votes_time,
@@ -293,7 +296,7 @@ fn describe_seal(time: Time, votes: &[VoteStatus]) -> String {
     format!("approved and sealed at {time}{by}")
 }
 
-/// Every plan says it where the votes themselves are not authenticated by us.
+/// Added to the message if Expedite does not authenticate the votes itself.
 fn describe_trust(context: &Context) -> &'static str {
     match context.electorate.trust() {
         ApprovalTrust::Repository => {
@@ -303,7 +306,7 @@ fn describe_trust(context: &Context) -> &'static str {
     }
 }
 
-/// Condition Approved of what is deployed: as it was when it was promoted.
+/// Condition Approved of what is deployed, as it was at the promotion.
 #[must_use]
 pub fn judge_deployed(case: &Case, context: &Context) -> (Approved, String) {
     let remembered = case.serving.as_ref().and_then(|s| s.status.approval.as_ref());

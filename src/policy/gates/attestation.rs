@@ -1,8 +1,7 @@
-//! An attestation check: a signed statement of a type, young enough, for which an expression holds.
+//! An attestation check: a signed statement of a type that is new enough and for which an expression is true.
 //!
-//! Which of several statements decides is told by signed times alone: the newest one. A statement without a
-//! time cannot be told older or newer than another, so all such must hold, too. With `maxAge` only statements
-//! that carry a time are looked at.
+//! Of several statements the newest decides, by signed times only. A statement without a time cannot be
+//! ordered, so every such statement must pass, too. With `maxAge` only statements with a time count.
 
 use super::checks::CheckAnswer;
 use super::evidence::describe_unread;
@@ -13,7 +12,7 @@ use crate::model::time::{SKEW, Time};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// in-toto's test result: its `result` must be `PASSED`, whatever an expression says.
+/// in-toto's test result: its `result` must be `PASSED`, even if the expression is true.
 pub const TEST_RESULT: &str = "https://in-toto.io/attestation/test-result/v0.1";
 
 /// Judges the statements of the wanted type that are signed by a key trusted for checks.
@@ -151,7 +150,7 @@ mod tests {
                 "{bad}"
             );
         }
-        // An expression cannot talk a failed result into a passed one.
+        // An expression cannot turn a failed result into a passed one.
         let lenient = check(Some("result == 'FAILED'"), None);
         assert_eq!(run(&lenient, &[json!({"result": "FAILED"})]).outcome, GateOutcome::Failed);
     }

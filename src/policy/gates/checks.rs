@@ -12,9 +12,9 @@ const GATE: GateName = GateName::Checks;
 
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckAnswer {
-    /// Passes, waits, or needs another artifact.
+    /// Whether it passes, waits, or needs another artifact.
     pub outcome: GateOutcome,
-    /// For a person; stable from run to run.
+    /// The message for a person; it does not change from run to run.
     pub message: String,
     /// What it rests on.
     pub evidence: Vec<EvidenceRef>,
@@ -23,7 +23,7 @@ pub struct CheckAnswer {
 }
 
 impl CheckAnswer {
-    /// It passes, resting on `proofs`.
+    /// A check that passes, with its evidence `proofs`.
     pub(super) fn make_passed<'p>(
         message: String,
         proofs: impl Iterator<Item = &'p Proof>,
@@ -40,29 +40,29 @@ impl CheckAnswer {
             .collect();
         Self { outcome: GateOutcome::Passed, message, evidence, unread: false }
     }
-    /// Something has to be signed and attached first.
+    /// A check that waits until evidence is signed and attached.
     pub(super) fn make_lacking(message: impl Into<String>) -> Self {
         let outcome = GateOutcome::Waiting(For::Evidence);
         Self { outcome, message: message.into(), evidence: Vec::new(), unread: false }
     }
-    /// It was not asked for: another gate holds.
+    /// A check that was not read, because another gate holds.
     pub(super) fn make_not_read() -> Self {
         let outcome = GateOutcome::Waiting(For::AnotherGate);
         let message = "not read in this run: another gate holds".into();
         Self { outcome, message, evidence: Vec::new(), unread: false }
     }
-    /// What is there says no.
+    /// A check whose evidence does not pass.
     pub(super) fn make_failed(message: String) -> Self {
         Self { outcome: GateOutcome::Failed, message, evidence: Vec::new(), unread: false }
     }
-    /// It could not be read.
+    /// A check whose evidence could not be read.
     pub(super) fn make_unread(message: String) -> Self {
         let outcome = GateOutcome::Waiting(For::Registry);
         Self { outcome, message, evidence: Vec::new(), unread: true }
     }
 }
 
-/// The statements and scans that the checks look at.
+/// The statements and scans that the checks need.
 #[must_use]
 pub fn collect_claims(case: &Case) -> Vec<(Artifact, Claim)> {
     let Some(candidate) = &case.candidate else { return Vec::new() };
@@ -79,7 +79,7 @@ pub fn collect_claims(case: &Case) -> Vec<(Artifact, Claim)> {
     all
 }
 
-/// Every check, the Environment's first; each says where it stands.
+/// Judges every check, those of the Environment first; the message contains the state of each.
 #[must_use]
 pub fn judge_checks(case: &Case, facts: &Facts, context: &Context) -> Verdict {
     let Some(candidate) = &case.candidate else { return Verdict::make_failed(GATE, "there is no candidate") };
@@ -119,7 +119,8 @@ pub fn judge_checks(case: &Case, facts: &Facts, context: &Context) -> Verdict {
     verdict
 }
 
-/// What says no comes first: nothing that is read later takes it back. Then what could not be read.
+/// A failed check decides first, because nothing that is read later can change it; then one that could not be
+/// read.
 fn sum_outcome(answers: &[(String, CheckAnswer)]) -> GateOutcome {
     let find = |wanted: fn(&CheckAnswer) -> bool| answers.iter().map(|(_, a)| a).find(|a| wanted(a));
     find(|a| a.outcome == GateOutcome::Failed)

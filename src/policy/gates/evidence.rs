@@ -1,4 +1,4 @@
-//! Gate 5, Evidence: artifact, signature and provenance, read fresh from the registry at the promotion.
+//! Gate 5, Evidence: artifact, signature and provenance, read from the registry again at the promotion.
 
 use super::{Context, find_facts, ready};
 use crate::model::evidence::{Claim, Evidence, Facts, KeyState, Looked, Unread};
@@ -25,7 +25,7 @@ pub fn collect_basic_claims(artifact: &Artifact, order: &OrderRef) -> Vec<(Artif
 }
 
 /// The candidate's artifact, signature and provenance; under Automatic also the provenance of what is
-/// deployed, whose build time the candidate must pass.
+/// deployed, because the candidate must have a later build time.
 #[must_use]
 pub fn collect_claims(case: &Case) -> Vec<(Artifact, Claim)> {
     let Some(candidate) = &case.candidate else { return Vec::new() };
@@ -40,7 +40,7 @@ pub fn collect_claims(case: &Case) -> Vec<(Artifact, Claim)> {
 #[derive(Debug, Clone, PartialEq)]
 pub struct EvidenceVerdict {
     pub reason: Verified,
-    /// For a person; stable from run to run.
+    /// The message for a person; it does not change from run to run.
     pub message: String,
     /// What it rests on.
     pub evidence: Vec<EvidenceRef>,
@@ -50,7 +50,7 @@ pub struct EvidenceVerdict {
     pub built: Option<Time>,
 }
 
-/// Judges artifact, signature and provenance of one artifact for one Order; `None`: nothing was asked.
+/// Judges artifact, signature and provenance of one artifact for one Order; `None`: nothing was requested.
 #[must_use]
 pub fn verify_artifact(facts: &Facts, artifact: &Artifact, order: &OrderRef) -> Option<EvidenceVerdict> {
     let known = find_facts(facts, artifact);
@@ -108,7 +108,7 @@ pub fn verify_artifact(facts: &Facts, artifact: &Artifact, order: &OrderRef) -> 
     }
     if let Some((reason, _)) = lacking.first() {
         let reason = *reason;
-        // What is known to be lacking is told even where something else could not be read.
+        // Missing evidence is reported even if other evidence could not be read.
         let mut message: Vec<String> = lacking.iter().map(|(_, m)| m.clone()).collect();
         return Some(match unread {
             Some(unread) => {
@@ -139,7 +139,7 @@ fn make_verdict(reason: Verified, message: String) -> EvidenceVerdict {
 
 fn describe_looked(claim: &str, looked: &Looked) -> String {
     let mut text = format!("{claim}: {}", looked.why);
-    // The only one that was looked at is what the sentence is about.
+    // If only one was examined, the sentence already describes it.
     if let [only] = looked.candidates.as_slice()
         && looked.why.contains(&only.why)
     {
@@ -176,7 +176,7 @@ fn make_reference(kind: &str, proof: &crate::model::evidence::Proof, artifact: &
     }
 }
 
-/// Why no key can vouch for anything: nothing is asked then.
+/// Why no key can be used: then no registry is asked.
 fn describe_missing_keys(facts: &Facts) -> Option<String> {
     if let Some(why) = describe_unusable_trust(&facts.keys) {
         return Some(why);
@@ -190,7 +190,7 @@ fn describe_missing_keys(facts: &Facts) -> Option<String> {
     None
 }
 
-/// Why the Kitchen's trust as a whole vouches for nothing, whatever the roles of its keys.
+/// Why the Kitchen's trust as a whole cannot be used, whatever the roles of its keys.
 #[must_use]
 pub fn describe_unusable_trust(state: &KeyState) -> Option<String> {
     if !state.errors.is_empty() {
@@ -246,7 +246,7 @@ pub fn judge_evidence(case: &Case, facts: &Facts, _context: &Context) -> Verdict
     verdict
 }
 
-/// What an object claims to be rendered from may leave a known-bad digest out; signed provenance does not.
+/// The base in an object may hide a rejected digest; signed provenance lists it.
 fn judge_origin(case: &Case, candidate: &Candidate, facts: &Facts) -> Option<Verdict> {
     let kitchen = case.kitchen.as_ref()?;
     let provenance = find_facts(facts, &candidate.artifact)?.provenance.get(&case.order)?;
@@ -284,12 +284,13 @@ fn judge_build_time(case: &Case, facts: &Facts, built: Option<Time>) -> Option<V
             verdict.unread = true;
             Some(verdict)
         }
-        // What is deployed may have lost its provenance; then there is no second time to compare with.
+        // The deployed artifact may have lost its provenance; then there is no time to compare with.
         Evidence::Missing(_) | Evidence::Invalid(_) => None,
     }
 }
 
-/// The kept verdict of an artifact under the trust in force: for display and while waiting, never to promote.
+/// The kept verdict of an artifact under the current trust: for display and while waiting, never for a
+/// promotion.
 #[must_use]
 pub fn find_kept_verdict(
     case: &Case,
@@ -300,8 +301,8 @@ pub fn find_kept_verdict(
     (kept.digest == artifact.digest && Some(kept.keys) == trust).then(|| (kept.time, kept.by.clone()))
 }
 
-/// Why what is deployed cannot be deployed anew, where the registry says that the artifact is not there: it runs
-/// on from what Argo CD has, until that is gone, too.
+/// Why what is deployed cannot be deployed again, if the registry says that the artifact does not exist: it
+/// keeps running from Argo CD's cache while that lasts.
 #[must_use]
 pub fn describe_vanished(facts: &Facts, deployed: &Artifact) -> Option<String> {
     match find_facts(facts, deployed)?.artifact.as_ref()? {
@@ -312,8 +313,8 @@ pub fn describe_vanished(facts: &Facts, deployed: &Artifact) -> Option<String> {
     }
 }
 
-/// Whether a Cluster joins: it belongs to the Environment that the deployed Preparation was promoted in, and
-/// has no Application yet.
+/// Whether a Cluster joins the deployment: it belongs to the Environment that the deployed Preparation was
+/// promoted in, and has no Application yet.
 #[must_use]
 pub fn is_joining(case: &Case, slot: &Slot) -> bool {
     let Some(serving) = &case.serving else { return false };

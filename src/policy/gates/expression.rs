@@ -1,17 +1,17 @@
-//! Expressions over a predicate, in minijinja's expression language. Sandboxed: no file, environment or
-//! network is within reach, fuel is bounded, an absent field is an error and never a "no".
+//! Expressions over a predicate, in minijinja's expression language. Sandboxed: it cannot reach files,
+//! environment or network, its work is limited, and an absent field is an error, never false.
 
 use minijinja::value::{Serde, ValueKind};
 use minijinja::{Environment, ErrorKind, UndefinedBehavior};
 use serde_json::Value as Json;
 use std::sync::LazyLock;
 
-/// Most steps of the machine; a comparison takes a handful.
+/// Maximum number of evaluation steps; a comparison needs about five.
 const FUEL: u64 = 100_000;
 /// Longest expression, bytes.
 const LONGEST: usize = 4_096;
 
-/// What an expression can reach: minijinja's own filters and tests, and its variables.
+/// What an expression can use: minijinja's own filters and tests, and its variables.
 static SANDBOX: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::new();
     environment.set_undefined_behavior(UndefinedBehavior::Strict);

@@ -1,5 +1,5 @@
-//! Gate 7, Opt-in: per Cluster, no Application of our name exists that we did not create, unless it is
-//! annotated for exactly this Order. A held Cluster never holds the others.
+//! Gate 7, Opt-in: per Cluster, no Application with the generated name exists that Expedite did not create,
+//! unless it is annotated for exactly this Order. A held Cluster never holds the others.
 
 use super::Context;
 use crate::model::evidence::{Claim, Facts};
@@ -10,16 +10,16 @@ use crate::policy::resolve::slot::{Consent, Slot};
 
 const GATE: GateName = GateName::OptIn;
 
-/// Nothing: git and the observed Applications decide.
+/// Needs no evidence: git and the observed Applications decide.
 #[must_use]
 pub fn collect_claims(_case: &Case) -> Vec<(Artifact, Claim)> {
     Vec::new()
 }
 
-/// Whether one Cluster's Application may be written; the word for the record, or why not.
+/// Whether the Application of one Cluster may be written: the reason for the record, or why not.
 ///
 /// # Errors
-/// The full message: Application, annotation, found and wanted.
+/// The full message: Application, annotation, what was found and expected.
 pub fn admit_slot(slot: &Slot, context: &Context) -> Result<&'static str, String> {
     if slot.observed.as_ref().is_some_and(|live| live.metadata.deletion_timestamp.is_some()) {
         return Err(format!(
@@ -40,7 +40,7 @@ pub fn admit_slot(slot: &Slot, context: &Context) -> Result<&'static str, String
     }
 }
 
-/// Passes once one Cluster can converge.
+/// Passes if at least one Cluster can be written.
 #[must_use]
 pub fn judge_opt_in(case: &Case, _facts: &Facts, context: &Context) -> Verdict {
     let mut open: Vec<(&Slot, &'static str)> = Vec::new();

@@ -1,5 +1,5 @@
-//! Gate 1, Ready: the candidate is Ready and signed, everything it names resolves and is allowed, and it is
-//! not a known-bad digest.
+//! Gate 1, Ready: the candidate is Ready and signed, everything it names exists and is allowed, and its
+//! digest is not rejected.
 
 use super::Context;
 use crate::model::environment::OnDelete;
@@ -14,13 +14,13 @@ use wildmatch::WildMatch;
 
 const GATE: GateName = GateName::Ready;
 
-/// Nothing: objects alone decide.
+/// Needs no evidence: only objects decide.
 #[must_use]
 pub fn collect_claims(_case: &Case) -> Vec<(Artifact, Claim)> {
     Vec::new()
 }
 
-/// All that is wrong at once.
+/// Reports all problems at once.
 #[must_use]
 pub fn judge_ready(case: &Case, _facts: &Facts, context: &Context) -> Verdict {
     let Some(candidate) = &case.candidate else {
@@ -108,7 +108,7 @@ fn collect_namespace_faults(
     wrong
 }
 
-/// Why the Kitchen does not let this artifact in: its registries, its reject list.
+/// Why the Kitchen does not allow this artifact: its registries, its reject list.
 #[must_use]
 pub fn collect_kitchen_faults(
     candidate: &Candidate,
@@ -118,7 +118,7 @@ pub fn collect_kitchen_faults(
     collect_admission_faults(&candidate.artifact, candidate.base_digest, place, kitchen)
 }
 
-/// The same for an artifact that is nobody's candidate. `base`: what it was rendered from, where known.
+/// The same for an artifact that is not a candidate. `base`: what it was rendered from, if known.
 #[must_use]
 pub fn collect_admission_faults(
     artifact: &Artifact,
@@ -143,7 +143,7 @@ pub fn collect_admission_faults(
     wrong
 }
 
-/// Why what was deployed may not be deployed again where git does not hold it any more.
+/// Why what was deployed may not be deployed again, if git does not contain it any more.
 #[must_use]
 pub fn collect_readmission_faults(
     case: &Case,

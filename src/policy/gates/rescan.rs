@@ -1,5 +1,5 @@
-//! Scans of what is deployed: looked at again every `evidence.rescan`, spread over the fleet by hash, so that
-//! no run reads them all. Nothing is remembered for it: a CI job starts with nothing.
+//! Scans of what is deployed are read again every `evidence.rescan`, spread over the fleet by hash, so that
+//! no run reads them all. This needs no stored state, because a CI job starts with none.
 
 use super::find_facts;
 use crate::model::evidence::{Evidence, Facts, ScanProof};
@@ -7,11 +7,11 @@ use crate::model::id::{Artifact, Digest};
 use crate::model::serving::DeployedVulnerabilities;
 use crate::model::time::{SKEW, Span, Time};
 
-/// The grain of time, seconds: what is due in an hour is due in every run of that hour.
+/// The unit of time, in seconds: what is due in an hour is due in every run of that hour.
 const HOUR: u64 = 3_600;
 
-/// Whether this artifact's scans are due: in one hour of every span, another one in each span, so that a job
-/// that runs once a day at one hour comes to all of them, too.
+/// Whether this artifact's scans are due: in one hour of every span, and in a different hour each time, so
+/// that a job that runs once a day at the same hour reaches all of them.
 #[must_use]
 pub fn is_due(artifact: &Digest, every: Span, now: Time) -> bool {
     let hours = (every.seconds() / HOUR).max(1);

@@ -1,25 +1,25 @@
-//! Soak: whether an upstream's deployments of one change were healthy for long enough.
+//! Soak: whether the deployments of one change on an upstream were healthy for long enough.
 //!
 //! One deployment must have been healthy for the whole soak. One that ended Degraded never counts: its
 //! recovery is a deployment of its own, which starts again. One that was superseded counts when its soak was
-//! complete by then. The one that still runs counts once its soak is over. Either *and* somebody saw it healthy
-//! at or after that moment: an upstream that nobody looks at any more does not soak.
+//! complete by then. The one that still runs counts once its soak is over. Both only count if it was observed
+//! healthy at or after that moment: an upstream that is not observed any more does not soak.
 //!
-//! Which deployments are of the same change, and whether they are proven, is the caller's.
+//! The caller decides which deployments are of the same change, and whether they are proven.
 
 use crate::model::reason::Ended;
 use crate::model::time::{SKEW, Span, Time};
 
-/// One deployment of the change upstream.
+/// One deployment of the change on the upstream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SoakRun {
     /// When it was promoted there.
     pub promoted: Time,
     /// Healthy on every Ready Cluster since.
     pub first_healthy: Option<Time>,
-    /// How and when it ended; `None`: it is what runs there.
+    /// How and when it ended; `None`: it is still deployed there.
     pub ended: Option<(Time, Ended)>,
-    /// When what was superseded was last seen healthy; `None`: nobody kept that.
+    /// When a superseded deployment was last observed healthy; `None`: that was not stored.
     pub healthy_until: Option<Time>,
 }
 
@@ -33,13 +33,13 @@ pub enum Soak {
     },
     /// Healthy, and the soak is over then.
     Until(Time),
-    /// The soak was over then, and nobody has seen it healthy since.
+    /// The soak was over then, but it has not been observed healthy since.
     Unseen(Time),
     /// It runs there and is not healthy yet.
     NotHealthy,
-    /// What ran there ended Degraded (the newest such end), and nothing of it counts.
+    /// It ended Degraded (the newest such end), so it does not count.
     Degraded(Time),
-    /// What ran there was superseded (the newest such end) before its soak was over.
+    /// It was superseded (the newest such end) before its soak was over.
     TooShort(Time),
     /// It ran long enough and was superseded, and was last seen healthy before its soak was over.
     Unwatched {
@@ -48,14 +48,14 @@ pub enum Soak {
         /// When it was last seen healthy.
         seen: Time,
     },
-    /// A time of it is ahead of the run's clock: that makes nothing pass.
+    /// One of its times is ahead of the run's clock, so it cannot pass.
     ClockAhead(Time),
     /// It never ran there.
     Never,
 }
 
-/// Judges `runs` in any order. `seen` is when the one that still runs was last looked at and found healthy,
-/// where it is healthy as of now.
+/// Judges `runs`, in any order. `seen` is when the current deployment was last observed healthy, if it is
+/// healthy now.
 #[must_use]
 pub fn judge_soak(runs: &[SoakRun], span: Span, seen: Option<Time>, now: Time) -> Soak {
     runs.iter().map(|run| judge_run(run, span, seen, now)).max_by_key(rank_soak).unwrap_or(Soak::Never)
@@ -86,7 +86,7 @@ fn judge_run(run: &SoakRun, span: Span, seen: Option<Time>, now: Time) -> Soak {
             None => Soak::NotHealthy,
         };
     };
-    // Healthy before it was promoted is the health of something else.
+    // A time before the promotion is the health of another deployment.
     let first_healthy = first_healthy.max(run.promoted);
     let complete = first_healthy.add_span(span);
     if first_healthy > now.add_span(SKEW) {

@@ -1,8 +1,8 @@
 //! Signed votes: the exact bytes a voter signs, and whether one of the voter's SSH keys signed them.
 //!
-//! The signature is OpenSSH's SSHSIG (`ssh-keygen -Y sign -n approval.delivery.kokumi.dev`), over the
-//! bytes that [`build_vote_bytes()`] gives. It covers all that a vote says, so it survives squash, rebase and shallow
-//! clones, and a vote file that was edited afterwards no longer verifies. Knows nothing of policies.
+//! The signature is OpenSSH's SSHSIG (`ssh-keygen -Y sign -n approval.delivery.kokumi.dev`), over the bytes
+//! that [`build_vote_bytes()`] gives. It covers all that a vote says, so it survives squash, rebase and
+//! shallow clones, and a vote file that was edited afterwards does not verify. Does not know policies.
 
 use crate::model::approval::Ballot;
 use crate::model::id::{Digest, Namespace, PreparationName};
@@ -12,7 +12,7 @@ use base64::engine::general_purpose::STANDARD;
 use ssh_key::public::KeyData;
 use ssh_key::{Algorithm, HashAlg, PublicKey, SshSig};
 
-/// SSHSIG namespace of votes: a signature made for anything else is no vote.
+/// SSHSIG namespace of votes: a signature with another namespace does not count as a vote.
 pub const NAMESPACE: &str = "approval.delivery.kokumi.dev";
 
 const BEGIN: &str = "-----BEGIN SSH SIGNATURE-----";
@@ -61,7 +61,7 @@ pub fn build_vote_bytes(
 /// Reads one line of `sshKeys`: `ssh-ed25519 AAAA… comment`.
 ///
 /// # Errors
-/// It is no OpenSSH public key, or one that is too weak (DSA, RSA below 2048 bits), or a certificate.
+/// It is not an OpenSSH public key, or it is too weak (DSA, RSA below 2048 bits), or it is a certificate.
 pub fn parse_key(line: &str) -> Result<PublicKey, String> {
     let key = PublicKey::from_openssh(line.trim())
         .map_err(|e| format!("it is not an OpenSSH public key (expected ssh-ed25519 AAAA…): {e}"))?;
@@ -84,7 +84,7 @@ pub fn parse_key(line: &str) -> Result<PublicKey, String> {
 }
 
 /// Checks that `signature` (armored SSHSIG) is over `message` by one of `keys`, and gives that key's
-/// fingerprint (`SHA256:…`). Of a security key (`sk-…`) a touch is required, as OpenSSH's default.
+/// fingerprint (`SHA256:…`). A security key (`sk-…`) must have been touched, as by OpenSSH's default.
 ///
 /// # Errors
 /// Why it does not count.
@@ -101,7 +101,8 @@ pub fn verify_signature(signature: &str, message: &[u8], keys: &[PublicKey]) -> 
         return Err(format!("{} is not a key of that approver", signer.fingerprint(HashAlg::Sha256)));
     };
     if matches!(signature.algorithm(), Algorithm::SkEd25519 | Algorithm::SkEcdsaSha2NistP256) {
-        // The last five bytes are the flags and the counter (OpenSSH PROTOCOL.u2f); bit 0: somebody was there.
+        // The last five bytes are the flags and the counter (OpenSSH PROTOCOL.u2f); bit 0: the key was
+        // touched.
         let flags = signature.signature_bytes().iter().rev().nth(4).copied().unwrap_or(0);
         if flags & 1 == 0 {
             return Err("the security key was not touched".into());
@@ -113,7 +114,8 @@ pub fn verify_signature(signature: &str, message: &[u8], keys: &[PublicKey]) -> 
     Ok(key.fingerprint(HashAlg::Sha256).to_string())
 }
 
-/// Reads the armor whatever the width of its lines: programs differ, and the crate reads OpenSSH's 70.
+/// Reads the armor with lines of any width: the crate accepts only OpenSSH's 70, but other programs use other
+/// widths.
 fn parse_armor(text: &str) -> Result<SshSig, String> {
     if text.len() > LONGEST {
         return Err(format!("it is longer than {LONGEST} bytes"));

@@ -1,8 +1,8 @@
-//! Gate 2, Upstream: every upstream stage has run this change, healthy, for its soak.
+//! Gate 2, Upstream: every upstream stage has run this change and was healthy for its soak.
 //!
 //! *The same change* is the same artifact digest; or the same base digest, where the candidate's signed
 //! provenance lists that digest among what it was made from. What ran upstream is judged by signed records
-//! and by what this run itself observes, never by history alone.
+//! and by what this run observes, never by history alone.
 
 use super::proof::{self, Proven};
 use super::soak::{Soak, judge_soak};
@@ -21,7 +21,7 @@ use crate::policy::resolve::stage::{Stage, is_claimed_same};
 const GATE: GateName = GateName::Upstream;
 
 /// The provenance that links a base digest to the candidate, and the records on the artifacts that ran
-/// upstream: a Degraded end that the repository forgot is still there.
+/// upstream: they still contain a Degraded end that was removed from the repository.
 #[must_use]
 pub fn collect_claims(case: &Case) -> Vec<(Artifact, Claim)> {
     let Some(candidate) = case.candidate.as_ref().filter(|_| !case.stages.is_empty()) else {
@@ -43,7 +43,7 @@ fn get_entries(stage: &Stage) -> &[HistoryEntry] {
     stage.serving.as_deref().map_or(&[], |s| s.status.history.as_slice())
 }
 
-/// Whether a stage cannot pass even if every record and provenance says what is claimed.
+/// Whether a stage cannot pass even if records and provenance prove everything that is claimed.
 #[must_use]
 pub fn cannot_pass(case: &Case, context: &Context) -> bool {
     let Some(candidate) = &case.candidate else { return true };
@@ -57,7 +57,7 @@ pub fn cannot_pass(case: &Case, context: &Context) -> bool {
     })
 }
 
-/// All stages; each says where it stands.
+/// Judges all stages; the message contains the state of each.
 #[must_use]
 pub fn judge_upstream(case: &Case, facts: &Facts, context: &Context) -> Verdict {
     let Some(candidate) = &case.candidate else { return Verdict::make_failed(GATE, "there is no candidate") };
@@ -102,7 +102,7 @@ pub fn find_holding_stages<'c>(case: &'c Case, facts: &Facts, context: &Context)
     case.stages.iter().filter(holds).collect()
 }
 
-/// The same change, as far as two candidates claim.
+/// Whether two candidates claim to be the same change.
 #[must_use]
 pub fn is_same_change(one: &Candidate, other: &Candidate) -> bool {
     one.artifact.digest == other.artifact.digest
@@ -116,7 +116,7 @@ struct JudgedStage {
     unread: bool,
 }
 
-/// The first that needs something other than time; else the latest instant; else all pass.
+/// The first stage that needs something other than time; else the one with the latest instant; else all pass.
 fn sum_outcome(answers: &[JudgedStage]) -> GateOutcome {
     let waits = |a: &&JudgedStage| a.outcome != GateOutcome::Passed;
     let until = answers.iter().filter_map(|a| match &a.outcome {
@@ -147,16 +147,16 @@ fn build_parameters(case: &Case) -> serde_json::Value {
     serde_json::json!({"upstream": stages})
 }
 
-/// What one stage says of the same change.
+/// The state of the same change on one stage.
 struct StageAnswer {
     soak: Soak,
-    /// The deployment that decides, where one passed.
+    /// The deployment that decides, if one passed.
     run: Option<Proven>,
     /// Why deployments of the change, by history, did not count.
     unproven: Vec<String>,
 }
 
-/// `base`: the base digest under which a deployment is of the same change, where there is one.
+/// `base`: a deployment with this base digest counts as the same change, too.
 fn prove_stage(
     stage: &Stage,
     candidate: &Candidate,
@@ -176,7 +176,7 @@ fn prove_stage(
         Health::Deployed { now, .. } => *now,
         Health::Degraded { .. } | Health::Deploying { .. } | Health::NotObserved => None,
     };
-    // What this run sees of it is no claim: it counts in this very run.
+    // What this run observes needs no proof, so it counts in this run.
     let history = history::record_observation(get_entries(stage), &health);
     let mut unproven = Vec::new();
     let mut runs = Vec::new();
@@ -219,7 +219,7 @@ fn judge_stage(
     let link = find_base_link(case, candidate, facts);
     let base = match link {
         Link::Listed(base) => Some(base),
-        // It was not asked for, because the stage cannot pass as it is: what is claimed says why not.
+        // It was not read, because the stage cannot pass anyway; the claims say why.
         Link::NotRead => candidate.base_digest,
         Link::Unlisted => None,
         Link::Unread(unread) => {
@@ -350,9 +350,9 @@ fn describe_never_ran(stage: &Stage) -> String {
 /// Whether the candidate's signed provenance lists its base digest among what it was made from.
 enum Link<'f> {
     Listed(Digest),
-    /// It does not, or there is none that counts, or the candidate names no base.
+    /// It does not, or there is no valid provenance, or the candidate names no base.
     Unlisted,
-    /// It could not be read, and is needed: the base digest is what links the two.
+    /// It could not be read, but is needed, because only the base digest links the two.
     Unread(&'f Unread),
     /// It was not asked for.
     NotRead,
@@ -371,8 +371,8 @@ fn find_base_link<'f>(case: &Case, candidate: &Candidate, facts: &'f Facts) -> L
     }
 }
 
-/// The candidate's base digest, where its signed provenance lists it: what an object claims to be rendered from
-/// is not recorded, or stages behind this Order would take it for the same change.
+/// The candidate's base digest, where its signed provenance lists it: an unproven base is not recorded,
+/// because later stages would treat it as the same change.
 #[must_use]
 pub fn find_proven_base(case: &Case, candidate: &Candidate, facts: &Facts) -> Option<Digest> {
     match find_base_link(case, candidate, facts) {
@@ -388,8 +388,8 @@ fn needs_base_link(case: &Case, candidate: &Candidate) -> bool {
     })
 }
 
-/// A Degraded end of this very deployment that a signed record on the artifact tells and the repository
-/// does not.
+/// A Degraded end of this deployment that a signed record on the artifact contains and the repository does
+/// not.
 fn find_forgotten_end<'f>(stage: &Stage, run: &Proven, facts: &'f Facts) -> Result<Option<Time>, &'f Unread> {
     let Some(artifact) = stage.artifacts.get(&run.digest) else { return Ok(None) };
     match find_facts(facts, artifact).and_then(|f| f.records.as_ref()) {

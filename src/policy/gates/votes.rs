@@ -1,19 +1,20 @@
-//! Votes: which count, whether they are enough, and what a seal of them says.
+//! Votes: which of them count, whether they are enough, and what a seal of them contains.
 //!
-//! A vote counts for the exact digest it names (and uid, where both sides have one). Per approver (issuer
-//! and subject) the latest one counts, and of authentic votes only: nobody takes back another's vote by
-//! writing a newer one in that name. A vote once seen counts, though its file is gone or was edited, until
-//! the same approver's newer one. Who is eligible is decided by today's groups.
+//! A vote counts for the exact digest it names (and uid, where both sides have one). Per approver (issuer and
+//! subject) the latest authentic vote counts, so a person cannot replace the vote of another by writing a
+//! newer one in that name. A vote that was seen once counts until the same approver votes again, even if its
+//! file was deleted or edited. The current groups decide who is eligible.
 //!
-//! Under `Cluster` only an API server vouches for a vote: one that stands in a file authenticates nobody, nor
-//! does a Serving's memory, which is in git; an Approve counts while the API server shows it. A Reject that was
-//! seen stays a veto: what is not proven lets nothing pass, and holds.
+//! Under `Cluster` only an API server authenticates a vote: a vote in a file does not prove who wrote it, nor
+//! does a Serving, which is in git. An Approve counts while the API server lists it. A Reject that was seen
+//! stays a veto, because unproven votes may hold a promotion but never allow one.
 //!
-//! What orders votes is what authenticates them: under `Signed` the signed `submittedTime` (then Reject
-//! over Approve, then the name); otherwise creationTimestamp, submittedTime, name. A vote dated ahead of
-//! the run's clock makes nothing pass: such an Approve counts for nothing, such a Reject still is a veto.
+//! Votes are ordered by the time that their authentication covers: under `Signed` the signed `submittedTime`
+//! (then Reject over Approve, then the name); otherwise creationTimestamp, submittedTime, name. A vote dated
+//! ahead of the run's clock never allows a promotion: such an Approve does not count, such a Reject is still
+//! a veto.
 //!
-//! Knows nothing of Orders, registries or how a seal is written.
+//! Does not know Orders, registries or how a seal is written.
 
 use crate::model::approval::{Approval, Approver, Ballot};
 use crate::model::id::{Digest, Namespace, PreparationName};
@@ -29,15 +30,15 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex};
 
-/// Who may vote, and how a vote is authenticated: the Kitchen's word, read once per run.
+/// Who may vote, and how a vote is authenticated, as the Kitchen says; read once per run.
 #[derive(Debug, Clone, Default)]
 pub struct Electorate {
     trust: ApprovalTrust,
     known: BTreeMap<(String, String), KnownVoter>,
-    /// Signatures that were verified already: a gate is asked several times in a run, and a signature over
-    /// given bytes by given keys verifies or not for good.
+    /// Results of signature checks: a gate is judged several times in a run, and the result for the same
+    /// bytes and keys never changes.
     verified: Arc<Mutex<HashMap<[u8; 32], bool>>>,
-    /// What is wrong with the Kitchen's list; each is already without effect.
+    /// Errors in the Kitchen's list; the entries concerned are already ignored.
     pub warnings: Vec<String>,
 }
 
@@ -49,8 +50,8 @@ struct KnownVoter {
 }
 
 impl Electorate {
-    /// Reads `Kitchen.spec.approvers`. An identity that is listed twice counts for nothing, and so does a
-    /// key that two identities share: one person would be two.
+    /// Reads `Kitchen.spec.approvers`. An identity that is listed twice is ignored, and so is a key that two
+    /// identities share, because one person could vote twice.
     #[must_use]
     pub fn new(trust: ApprovalTrust, approvers: &[KnownApprover]) -> Self {
         let mut warnings = Vec::new();
@@ -118,8 +119,9 @@ impl Electorate {
         self.trust
     }
 
-    /// The groups that count for this approver: the Kitchen's, or what the vote says where the API server
-    /// vouches for it (`Cluster`), or where the merge rules do and the Kitchen lists nobody (`Repository`).
+    /// The groups that count for this approver: those in the Kitchen, or those in the vote if the API server
+    /// authenticates it (`Cluster`), or if the merge rules do and the Kitchen lists no approvers
+    /// (`Repository`).
     fn find_groups(&self, approver: &Approver) -> Option<BTreeSet<String>> {
         let own = || Some(approver.groups.iter().cloned().collect());
         match self.trust {
@@ -158,20 +160,20 @@ fn describe_voter(username: &str, identity: &(String, String)) -> String {
     if username.is_empty() { format!("{} at {}", identity.1, identity.0) } else { username.to_owned() }
 }
 
-/// What is voted on, and how far it has come.
+/// What is voted on, and its state.
 #[derive(Debug, Clone)]
 pub struct VoteQuestion<'a> {
     pub namespace: &'a Namespace,
     pub preparation: &'a PreparationName,
     pub digest: Digest,
-    /// Its uid, where it has one.
+    /// Its uid, if it has one.
     pub uid: Option<&'a str>,
     pub policy: &'a ApprovalPolicy,
-    /// When it became the target; `None`: it is not, so nothing is sealed.
+    /// When it became the target; `None`: it is not the target, so no votes are sealed.
     pub target_since: Option<Time>,
-    /// Time of a seal that holds (`Approved`, under a policy no weaker than today's).
+    /// Time of a valid seal (`Approved`, under a policy at least as strict as the current one).
     pub sealed: Option<Time>,
-    /// It is deployed already: nothing changes any more.
+    /// It is deployed already, so later votes change nothing.
     pub deployed: bool,
 }
 
@@ -183,14 +185,14 @@ pub struct Tally {
     pub approvals: u32,
     /// Names of eligible approvers whose latest vote is Reject: each is a veto.
     pub vetoes: Vec<String>,
-    /// Enough approvals, and no veto.
+    /// Whether there are enough approvals and no veto.
     pub met: bool,
-    /// What a seal of these votes carries: the later of the last counted vote and the moment of becoming
-    /// the target. `None` while it is not the target.
+    /// The time in a seal of these votes: the later of the last counted vote and the time of becoming the
+    /// target. `None` while it is not the target.
     pub seal_time: Option<Time>,
     /// Known people who may still vote, by name; without a list of approvers, the groups.
     pub may_vote: Vec<String>,
-    /// How many counted votes are only remembered: their file or object is gone.
+    /// How many counted votes are only stored in the Serving: their file or object does not exist any more.
     pub remembered: usize,
     pub warnings: Vec<String>,
 }
@@ -199,23 +201,23 @@ pub struct Tally {
 #[derive(Debug, Clone, Copy)]
 pub struct Paper<'a> {
     pub approval: &'a Approval,
-    /// Whether an API server showed it: it knows who wrote it. What stands in a file does not.
+    /// Whether it came from an API server, which knows who wrote it; a file does not.
     pub by_server: bool,
 }
 
-/// One vote on its way through the judgement.
+/// One vote while it is judged.
 struct Cast {
     vote: VoteStatus,
-    /// Names this Preparation (and its uid, where both have one).
+    /// Whether it names this Preparation (and its uid, if both have one).
     on_preparation: bool,
     on_uid: bool,
     in_hand: bool,
     by_server: bool,
 }
 
-/// Judges every vote on one candidate. `approvals` are those whose `preparationRef` names the candidate,
-/// or its digest under a name that no Preparation has; `remembered` is `status.approval.votes` where that
-/// is of this candidate.
+/// Judges every vote on one candidate. `approvals` are those whose `preparationRef` names the candidate, or
+/// its digest with the name of a Preparation that does not exist; `remembered` is `status.approval.votes` if
+/// that belongs to this candidate.
 #[must_use]
 pub fn tally_votes<'a>(
     question: &VoteQuestion,
@@ -257,7 +259,7 @@ pub fn tally_votes<'a>(
             Ok(()) => by_approver.entry(make_identity(&cast.vote.approver)).or_default().push(cast),
             Err(reason) => {
                 cast.vote.reason = reason;
-                // What is neither authentic nor in hand is no vote that was ever seen.
+                // A stored vote that is not authentic and has no object any more is dropped.
                 if cast.in_hand {
                     rest.push(cast.vote);
                 }
@@ -327,7 +329,7 @@ fn collect_casts<'a>(
                     == (vote.decision, vote.digest, vote.submitted_time)
                 && other.signature == vote.signature
         };
-        // A vote on a Preparation that was not there is remembered under a name that it did not mean.
+        // A vote on a Preparation that does not exist would be stored under the name of another one.
         if vote.reason != Vote::PreparationNotFound && !casts.iter().any(same) {
             let vote = VoteStatus { counted: false, ..vote.clone() };
             casts.push(Cast { vote, on_preparation: true, on_uid: true, in_hand: false, by_server: false });
@@ -336,7 +338,7 @@ fn collect_casts<'a>(
     casts
 }
 
-/// Whether the vote is on this candidate, and by whom it says.
+/// Whether the vote is on this candidate, and who it claims to be from.
 fn check_authenticity(question: &VoteQuestion, electorate: &Electorate, cast: &Cast) -> Result<(), Vote> {
     if !cast.on_preparation {
         return Err(Vote::PreparationNotFound);
@@ -371,7 +373,7 @@ fn check_authenticity(question: &VoteQuestion, electorate: &Electorate, cast: &C
     }
 }
 
-/// When a vote was cast, as far as its authentication vouches for it.
+/// When a vote was cast, as far as its authentication covers the time.
 fn find_cast_time(trust: ApprovalTrust, vote: &VoteStatus) -> Time {
     match trust {
         ApprovalTrust::Signed => vote.submitted_time,
@@ -398,7 +400,7 @@ fn judge_casts(question: &VoteQuestion, electorate: &Electorate, mut casts: Vec<
     });
     let is_late =
         |cast: &Cast| question.sealed.is_some_and(|sealed| find_cast_time(trust, &cast.vote) > sealed);
-    // A seal holds until an eligible approver's latest word is Reject, and for good once deployed.
+    // A seal is valid until the latest vote of an eligible approver is Reject; once deployed it stays valid.
     let latest_reopens = casts.last().is_some_and(|last| {
         is_late(last)
             && !question.deployed

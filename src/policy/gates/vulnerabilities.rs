@@ -1,8 +1,8 @@
-//! A vulnerability check: every signed scan that is young enough is within the limits.
+//! A vulnerability check: every signed scan that is new enough is within the limits.
 //!
-//! Of each scanner the newest scan counts (the reading of evidence saw to that). Scans that are too old do not
-//! count; where several scanners have a young one, each must be within the limits. A report without data is
-//! no report, and never a zero; what has no rating is shown and never counted as low.
+//! Of each scanner the newest scan counts (selected when evidence is read). Scans that are too old do not
+//! count; if several scanners have a new one, each must be within the limits. A report without data counts as
+//! missing, never as zero findings; findings without a rating are shown, never counted as low.
 
 use super::checks::CheckAnswer;
 use super::evidence::describe_unread;

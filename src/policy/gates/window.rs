@@ -1,5 +1,6 @@
-//! Gate 6, Window: inside one of the Order's windows and outside every freeze of its Environment. It stands
-//! after Evidence, so that approvals are sealed at night and nothing flaps at a window's edge.
+//! Gate 6, Window: inside one of the Order's windows and outside every freeze of its Environment. It comes
+//! after Evidence, so that approvals are sealed at any time, and the result does not alternate at the edge of
+//! a window.
 
 use super::{Context, proof};
 use crate::model::calendar::{Calendar, CalendarState, HORIZON};
@@ -11,20 +12,21 @@ use crate::policy::resolve::Case;
 
 const GATE: GateName = GateName::Window;
 
-/// Nothing: the calendar decides.
+/// Needs no evidence: the calendar decides.
 #[must_use]
 pub fn collect_claims(_case: &Case) -> Vec<(Artifact, Claim)> {
     Vec::new()
 }
 
-/// Whether it is closed, whatever evidence says: an artifact that its history knows as healthy here may pass.
+/// Whether it is closed, whatever the evidence says. An artifact that was healthy here, according to history,
+/// may still pass.
 #[must_use]
 pub fn cannot_pass(case: &Case, context: &Context) -> bool {
     let claims_rollback = case.candidate.as_ref().is_some_and(|c| case.has_been_healthy(&c.artifact));
     !claims_rollback && !judge_window(case, &Facts::default(), context).is_passed()
 }
 
-/// The calendar's answer; a rollback to what was healthy here is not held by it.
+/// Judges by the calendar; a rollback to what was healthy here always passes.
 #[must_use]
 pub fn judge_window(case: &Case, facts: &Facts, context: &Context) -> Verdict {
     let demands = &case.demands;
@@ -64,7 +66,7 @@ fn make_closed(next: Option<Time>, why: &str) -> Verdict {
     }
 }
 
-/// Passes where the candidate was healthy here before.
+/// Passes if the candidate was healthy here before.
 #[must_use]
 pub fn judge_rollback(case: &Case, facts: &Facts, context: &Context) -> Option<Verdict> {
     let candidate = case.candidate.as_ref()?;
@@ -76,7 +78,7 @@ pub fn judge_rollback(case: &Case, facts: &Facts, context: &Context) -> Option<V
     Some(verdict)
 }
 
-/// The answer for a promotion beyond `limits.maxPromotions` of this run.
+/// The verdict on a promotion beyond `limits.maxPromotions` of this run.
 #[must_use]
 pub fn hold_beyond_limit(limit: usize) -> Verdict {
     if limit == 0 {
@@ -90,7 +92,7 @@ pub fn hold_beyond_limit(limit: usize) -> Verdict {
     Verdict::make_waiting(GATE, For::LaterRun, message)
 }
 
-/// Whether the Environment is frozen now: then a Cluster that joins waits, too. Windows are for promotions.
+/// Whether the Environment is frozen now: then a Cluster that joins waits, too. Windows hold only promotions.
 #[must_use]
 pub fn describe_freeze(case: &Case, now: Time) -> Option<String> {
     match Calendar::new(&[], &case.demands.freezes).map(|c| c.judge_open_at(now)) {

@@ -10,7 +10,7 @@ use crate::model::preparation::Preparation;
 use crate::model::world::{Loaded, World};
 use std::collections::BTreeMap;
 
-/// Sets `newest`, `candidate`, its faults, and errors of the intent.
+/// Sets `newest`, `candidate`, the candidate's problems, and errors of the request.
 pub(super) fn choose_candidate(case: &mut Case, order: &Loaded<Order>, world: &World) {
     let ready: BTreeMap<&PreparationName, &Loaded<Preparation>> =
         case.preparations.iter().filter(|(_, l)| check_preparation(l).is_ok()).collect();
@@ -39,7 +39,8 @@ pub(super) fn choose_candidate(case: &mut Case, order: &Loaded<Order>, world: &W
     }
 }
 
-/// Changed content under one name is an error: what is deployed is rendered from the Serving alone.
+/// Changed content under the same name is an error, because what is deployed is rendered from the Serving
+/// only.
 fn check_deployed(case: &mut Case) {
     let Some(deployed) = &case.deployed else { return };
     let Some(loaded) = case.preparations.get(&deployed.preparation) else { return };
@@ -100,7 +101,7 @@ fn choose_manual(case: &mut Case, world: &World) -> Option<PreparationName> {
     None
 }
 
-/// The newest Ready one, never one older than what is deployed, never one that ran here before.
+/// The newest Ready Preparation, unless it is older than what is deployed or ran here before.
 fn choose_automatic(case: &mut Case, order: &Loaded<Order>) -> Option<PreparationName> {
     let name = match &case.newest {
         Newest::None => return None,
@@ -148,8 +149,8 @@ fn choose_automatic(case: &mut Case, order: &Loaded<Order>) -> Option<Preparatio
     (!ran).then_some(name)
 }
 
-/// Where the Preparation of what is deployed is gone, nothing says how old that is: the candidate is newer when
-/// it was made from it, or after it was promoted.
+/// If the Preparation of what is deployed does not exist any more, its age is unknown. Then the candidate is
+/// newer if it was made from that Preparation, or after that was promoted.
 fn check_age(case: &Case, deployed: &DeployedNow, candidate: &Loaded<Preparation>) -> Option<Failure> {
     if case.preparations.contains_key(&deployed.preparation) {
         return None;
@@ -172,7 +173,7 @@ fn check_age(case: &Case, deployed: &DeployedNow, candidate: &Loaded<Preparation
 /// What a promotion of this Preparation would pin.
 ///
 /// # Errors
-/// `ociRef` is no pinned reference, or its digest is not `artifact.digest`.
+/// `ociRef` is not a pinned reference, or its digest differs from `artifact.digest`.
 pub fn build_candidate(loaded: &Loaded<Preparation>, namespace: &Namespace) -> Result<Candidate, Failure> {
     let preparation = &loaded.object;
     let what = || format!("Preparation {namespace}/{}", preparation.metadata.name);

@@ -1,4 +1,5 @@
-//! Which Preparation is the newest (`docs/design/promotion.md#newest`): never file order, never the name.
+//! Which Preparation is the newest (`docs/design/promotion.md#newest`): decided neither by file order nor by
+//! name.
 
 use crate::model::id::{Digest, PreparationName};
 use crate::model::preparation::Preparation;
@@ -8,10 +9,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Newest {
-    /// There is no Ready one.
+    /// No Preparation is Ready.
     None,
     One(PreparationName),
-    /// No rule gives one answer; the candidates are listed.
+    /// No rule gives exactly one; these are the possible ones.
     Unclear(Vec<PreparationName>),
 }
 
@@ -36,7 +37,7 @@ pub(crate) fn find_newest(
     Newest::Unclear(ready.keys().map(|n| (*n).clone()).collect())
 }
 
-/// By creationTimestamp, when all have one and the top second is not shared.
+/// By creationTimestamp, if all have one and only one has the latest.
 fn find_newest_by_time(ready: &BTreeMap<&PreparationName, &Loaded<Preparation>>) -> Option<PreparationName> {
     let mut times: Vec<(Time, &PreparationName)> = Vec::with_capacity(ready.len());
     for (name, loaded) in ready {
@@ -48,8 +49,8 @@ fn find_newest_by_time(ready: &BTreeMap<&PreparationName, &Loaded<Preparation>>)
     (!shared).then(|| (*name).clone())
 }
 
-/// The tip of the `parentDigest` chain: the one digest that is nobody's parent, from which every other one
-/// is reached.
+/// The tip of the `parentDigest` chain: the one digest that is not the parent of another, from which every
+/// other one is reached.
 fn find_newest_by_chain(ready: &BTreeMap<&PreparationName, &Loaded<Preparation>>) -> Option<PreparationName> {
     let parents: BTreeMap<Digest, Option<Digest>> =
         ready.values().map(|l| (l.object.spec.artifact.digest, l.object.spec.parent_digest)).collect();

@@ -1,10 +1,10 @@
-//! What the observed Applications say: whether what we wrote is deployed, healthy, and since when.
+//! Reads from the observed Applications whether what was written is deployed and healthy, and since when.
 //!
-//! Each field of an Application's status misleads alone (measured): right after a change the old version's
-//! health is still there; an Application that cannot be compared is Healthy and shows the new digest; one
-//! whose sync failed has no resources and is Healthy. So an Application counts, either way, only once Argo
-//! CD finished an operation with this digest and compared again afterwards. What it is compared by is the
-//! digest, never a commit of the GitOps repository.
+//! Each field of an Application's status alone is misleading (measured): right after a change the old
+//! version's health is still there; an Application that cannot be compared is Healthy and shows the new
+//! digest; one whose sync failed has no resources and is Healthy. Therefore an Application counts as healthy
+//! or degraded only once Argo CD finished an operation with this digest and compared again afterwards. It is
+//! identified by the digest, never by a commit of the GitOps repository.
 
 use crate::model::application::{Application, ApplicationSource, ApplicationStatus, Destination};
 use crate::model::id::{Artifact, ClusterName, Namespace};
@@ -25,7 +25,7 @@ pub struct WantedApplication<'a> {
     pub promoted: Time,
 }
 
-/// What one Application says of what we wrote.
+/// What one Application reports about what was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ApplicationState {
     Healthy {
@@ -40,39 +40,40 @@ pub enum ApplicationState {
         since: Time,
         /// Which of the three: `its sync failed`, `its health is Missing`.
         what: String,
-        /// Argo CD's own words: they change from look to look.
+        /// Argo CD's own message, which changes between observations.
         words: String,
     },
-    /// Neither: it says nothing yet of this digest, or nothing final.
+    /// Neither: it reports nothing about this digest yet, or nothing final.
     NotYet {
         /// Which of the reasons.
         because: NotYet,
-        /// Whether an operation with this digest succeeded: then, after Healthy, nothing changes.
+        /// Whether an operation with this digest succeeded: if it was Healthy before, it still counts as
+        /// healthy.
         ran: bool,
-        /// When Argo CD last compared, where it says so.
+        /// When Argo CD last compared, if it reports that.
         reconciled: Option<Time>,
         why: String,
     },
 }
 
-/// Why an Application counts neither way.
+/// Why an Application counts as neither healthy nor degraded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum NotYet {
-    /// Argo CD has none of that name.
+    /// Argo CD has no Application of that name.
     NoApplication,
     /// It is being deleted.
     Deleting,
-    /// Its spec is not what we wrote.
+    /// Its spec differs from what was written.
     OtherSpec,
     /// It has no status at all.
     NoStatus,
-    /// Argo CD compared something else, so far.
+    /// Argo CD has compared something else so far.
     OtherComparison,
     /// A ComparisonError or another condition that is an error.
     ComparisonError,
     /// Its sync status is Unknown.
     SyncUnknown,
-    /// What is compared is another digest.
+    /// It was compared with another digest.
     OtherRevision,
     /// No operation at all (an artifact without manifests at its top).
     NoOperation,
@@ -86,11 +87,11 @@ pub enum NotYet {
     Suspended,
     /// Health Unknown, or none.
     HealthUnknown,
-    /// A time of it is ahead of the run's clock.
+    /// One of its times is ahead of the run's clock.
     ClockAhead,
 }
 
-/// Judges one Application; `None`: Argo CD has none of that name.
+/// Judges one Application; `None`: Argo CD has no Application of that name.
 #[must_use]
 pub fn judge_application(
     application: Option<&Application>,
@@ -169,7 +170,8 @@ fn judge_status(status: &ApplicationStatus, wanted: &WantedApplication, now: Tim
         return not_yet(NotYet::ComparisonError, format!("{}: {}", error.kind, error.message));
     }
     match status.sync.status.as_str() {
-        // OutOfSync after a successful operation is drift in a field that is ignored or fought over.
+        // OutOfSync after a successful operation is drift in a field that is ignored or that another
+        // controller changes.
         "Synced" | "OutOfSync" => {}
         "" => return not_yet(NotYet::SyncUnknown, "its sync status is absent".into()),
         other => return not_yet(NotYet::SyncUnknown, format!("its sync status is {other}")),
@@ -208,7 +210,7 @@ fn judge_status(status: &ApplicationStatus, wanted: &WantedApplication, now: Tim
             format!("Argo CD looked at it at {reconciled}, before the sync ended at {ended}"),
         );
     }
-    // Without its time, a health is only known to be there when it was looked at.
+    // A health without a time is only known for the moment of the observation.
     let changed = status.health.last_transition_time.unwrap_or(reconciled);
     let since = if failed { ended } else { changed.max(ended) }.max(wanted.promoted);
     if let Some(ahead) = [reconciled, since].into_iter().find(|t| *t > now.add_span(SKEW)) {
@@ -245,17 +247,17 @@ fn judge_status(status: &ApplicationStatus, wanted: &WantedApplication, now: Tim
     }
 }
 
-/// What all Clusters together say of what is pinned.
+/// The combined state of what is pinned on all Clusters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Health {
     /// No observation was given.
     NotObserved,
-    /// On one Ready Cluster at least.
+    /// On at least one Ready Cluster.
     Degraded {
         since: Time,
-        /// Which Clusters, and what; stable while it lasts.
+        /// Which Clusters, and why; does not change while the state lasts.
         what: String,
-        /// With Argo CD's own words.
+        /// The same with Argo CD's own message.
         why: String,
     },
     /// Not yet healthy on every Ready Cluster, or none is Ready.
@@ -265,10 +267,10 @@ pub enum Health {
     },
     /// Healthy on every Ready Cluster.
     Deployed {
-        /// Every one of them is healthy as of now: since when all of them are, and when the one looked at
-        /// longest ago was. `None`: it was healthy before, and what is seen now changes nothing.
+        /// Set if every Cluster is healthy now: since when all are, and the oldest observation. `None`: it
+        /// was healthy before, and the current observations do not change that.
         now: Option<Steady>,
-        /// When the one looked at longest ago was, whatever was seen; `None`: one does not say.
+        /// The time of the oldest observation, whatever it showed; `None`: one of them has no time.
         looked: Option<Time>,
     },
 }
@@ -282,29 +284,29 @@ pub struct Steady {
     pub reconciled: Time,
 }
 
-/// One Cluster that what is pinned was written for.
+/// One Cluster that the pinned artifact was written for.
 #[derive(Debug, Clone)]
 pub struct Pinned {
     pub cluster: ClusterName,
     /// Whether its health counts.
     pub ready: bool,
-    /// What its Application says.
+    /// The state of its Application.
     pub state: ApplicationState,
 }
 
-/// One Application that what is deployed was written to, as observed.
+/// One observed Application that the deployed artifact was written to.
 #[derive(Debug, Clone)]
 pub struct Seen {
     pub cluster: ClusterName,
-    /// The API server that was written.
+    /// The API server that was written into the Application.
     pub server: String,
     /// Whether its health counts.
     pub ready: bool,
-    /// `None`: Argo CD has none of that name.
+    /// `None`: Argo CD has no Application of that name.
     pub application: Option<Arc<Application>>,
 }
 
-/// What the observed Applications say of what is deployed; `seen`: `None` where nobody was asked.
+/// What the observed Applications report about what is deployed; `seen` is `None` if Argo CD was not asked.
 #[must_use]
 pub fn observe_deployed(
     deployed: &DeployedNow,
@@ -336,8 +338,9 @@ pub fn observe_deployed(
     sum_health(&clusters, was_healthy)
 }
 
-/// Sums the Clusters up. `was_healthy`: what is pinned was healthy on all of them before and did not end
-/// since; then an Application on its way (Progressing, Suspended, Unknown, not comparable) changes nothing.
+/// Combines the Clusters. `was_healthy`: what is pinned was healthy on all of them before and has not ended
+/// since; then an Application in transition (Progressing, Suspended, Unknown, not comparable) does not change
+/// the result.
 #[must_use]
 pub fn sum_health(clusters: &[Pinned], was_healthy: bool) -> Health {
     let ready: Vec<&Pinned> = clusters.iter().filter(|c| c.ready).collect();
@@ -384,7 +387,7 @@ pub fn sum_health(clusters: &[Pinned], was_healthy: bool) -> Health {
     let steady = healthy
         .into_iter()
         .reduce(|a, b| Steady { since: a.since.max(b.since), reconciled: a.reconciled.min(b.reconciled) });
-    // None is less than any time: one that does not say decides.
+    // `None` is less than any time, so a Cluster without a time makes the result `None`.
     let looked = looked.into_iter().min().flatten();
     Health::Deployed { now: steady.filter(|_| all), looked }
 }

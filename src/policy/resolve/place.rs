@@ -10,7 +10,8 @@ use crate::model::world::{Loaded, Origin, World, is_cluster};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Name of the Environment that stands for all Orders while no Environment object exists, and of its one Cluster.
+/// Name of the implicit Environment that all Orders use while no Environment object exists, and of its one
+/// Cluster.
 pub const IMPLICIT: &str = "in-cluster";
 
 /// One Cluster of a [`Place`].
@@ -21,14 +22,14 @@ pub struct PlaceCluster {
     pub server: String,
     /// Whether its health counts.
     pub ready: bool,
-    /// Why nothing is deployed there.
+    /// Why nothing is deployed there, if so.
     pub held: Option<Held>,
 }
 
-/// Why a Cluster of an Environment gets nothing new.
+/// Why nothing new is deployed to a Cluster of an Environment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Held {
-    /// The Environment names it and no Cluster object has that name.
+    /// The Environment names it, but no Cluster object has that name.
     Missing,
     /// Another Cluster of this name order has the same API server.
     SameServer(ClusterName),
@@ -44,9 +45,10 @@ pub struct Place {
     pub on_delete: OnDelete,
     /// Sorted by name.
     pub clusters: Vec<PlaceCluster>,
-    /// Whether Clusters are chosen by label too: then one whose object is gone was not dropped on purpose.
+    /// Whether Clusters are also selected by label. If so, a Cluster whose object is missing was not removed
+    /// on purpose.
     pub by_selector: bool,
-    /// Target namespaces admitted besides the Preparation's own.
+    /// Target namespaces allowed in addition to the Preparation's own.
     pub allowed_target_namespaces: Vec<Namespace>,
     /// Namespaces whose Orders may deploy here; empty: all.
     pub allowed_namespaces: Vec<Namespace>,
@@ -55,8 +57,8 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether a Cluster with an Application was dropped from this Environment on purpose: the Environment
-    /// no longer names it, and labels cannot be the reason that it is not seen.
+    /// Whether a Cluster with an Application was removed from this Environment on purpose: the Environment
+    /// does not name it any more, and no label selector can explain its absence.
     #[must_use]
     pub fn has_dropped(&self, cluster: &ClusterName, cluster_exists: bool) -> bool {
         !self.clusters.iter().any(|c| c.name == *cluster) && (cluster_exists || !self.by_selector)
@@ -80,7 +82,7 @@ impl Places {
                 (name.clone(), Arc::new(resolve_place(name, &loaded.object, &world.clusters)))
             })
             .collect();
-        // A broken Environment is an Environment: the implicit one never replaces it.
+        // A broken Environment counts as one: the implicit Environment never replaces it.
         let broken = world
             .problems
             .iter()
@@ -206,7 +208,7 @@ fn is_cluster_ready(loaded: &Loaded<Cluster>) -> bool {
     }
 }
 
-/// One spelling per API server: scheme and host in lower case, default port and trailing slash gone.
+/// Normalizes the URL of an API server: scheme and host in lower case, no default port, no trailing slash.
 ///
 /// ```
 /// use expedite::policy::resolve::place::normal_server;

@@ -1,4 +1,5 @@
-//! One Application of an Order per Cluster, and whether we may write it (`docs/design/promotion.md#opt-in`).
+//! One Application of an Order per Cluster, and whether Expedite may write it
+//! (`docs/design/promotion.md#opt-in`).
 
 use super::Case;
 use super::place::PlaceCluster;
@@ -19,22 +20,22 @@ pub struct Slot {
     pub path: String,
     /// Whether we may write it.
     pub consent: Consent,
-    /// What Argo CD says of it, where somebody was asked.
+    /// What Argo CD reports about it, if it was asked.
     pub observed: Option<Arc<Application>>,
 }
 
-/// Whether an Application of our name may be written.
+/// Whether the Application with the name that Expedite generates may be written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Consent {
     Ours,
-    /// Nobody has one of that name; `observed`: Argo CD's own list was seen.
+    /// No Application has that name; `observed`: Argo CD's own list was read, too.
     Free {
         /// Whether Applications were observed at all.
         observed: bool,
     },
-    /// Somebody else's, annotated with exactly this Order.
+    /// It belongs to someone else, and is annotated with exactly this Order.
     OptedIn,
-    /// Somebody else's: who, what was found, what was wanted.
+    /// It belongs to someone else: who, what was found, and what was expected.
     Refused(String),
 }
 
@@ -52,7 +53,7 @@ pub(super) fn collect_named_files(gitops: &GitOps) -> FilesByName<'_> {
     all
 }
 
-/// Looks for each Cluster's Application, in git and among the observed.
+/// Finds the Application of each Cluster, in git and among the observed ones.
 pub(super) fn fill_slots(
     case: &mut Case,
     world: &World,
@@ -138,7 +139,7 @@ fn judge_live(application: &Application, name: &ApplicationName, order: &OrderRe
     judge_annotation(application, name, order, "the cluster")
 }
 
-/// The exact value opens it; nothing near it does.
+/// Only the exact value of the annotation allows it; a similar one does not.
 fn judge_annotation(
     application: &Application,
     name: &ApplicationName,

@@ -1,5 +1,5 @@
-//! Upstream stages: each Order's demands looked up among the other Orders. One that does not exist and a
-//! ring of Orders that wait for each other are errors of the input, never an endless wait.
+//! Upstream stages: each Order's demands looked up among the other Orders. A missing upstream and a cycle of
+//! Orders are input errors, so that no Order waits without end.
 
 use super::{Case, DeployedNow, Presence};
 use crate::error::Failure;
@@ -11,20 +11,20 @@ use crate::policy::resolve::observe::Seen;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-/// An upstream Order, as far as the gate needs it.
+/// What the gate needs to know of an upstream Order.
 #[derive(Debug, Clone)]
 pub struct Stage {
     pub order: OrderRef,
     /// How long the change must have been healthy there.
     pub soak: Span,
-    /// Why nothing can be said of it, where that is so: its object or Serving cannot be read.
+    /// Why its state is unknown, if so: its object or Serving cannot be read.
     pub unreadable: Option<String>,
     pub serving: Option<Arc<Serving>>,
     /// What is deployed there.
     pub deployed: Option<DeployedNow>,
-    /// What Argo CD says of its Applications, where somebody was asked.
+    /// What Argo CD reports about its Applications, if it was asked.
     pub seen: Option<Arc<[Seen]>>,
-    /// Where the artifacts of its history are that claim to be of the candidate's change, with the records on them.
+    /// Artifacts of its history that claim to contain the candidate's change; their records are read there.
     pub artifacts: BTreeMap<Digest, Artifact>,
 }
 
@@ -77,7 +77,8 @@ fn build_stage(case: &Case, soak: Span, candidate: Option<&Candidate>) -> Stage 
     }
 }
 
-/// By what is deployed, by the Preparation of that name, else in the repository that it deploys from now.
+/// Taken from what is deployed, or from the Preparation of that name, or else from the repository that it
+/// deploys from now.
 fn collect_artifacts(case: &Case, candidate: &Candidate) -> BTreeMap<Digest, Artifact> {
     let history = case.serving.iter().flat_map(|serving| &serving.status.history);
     let place = |entry: &HistoryEntry| {
@@ -132,7 +133,7 @@ fn find_rings(cases: &[Case]) -> BTreeMap<OrderRef, Vec<OrderRef>> {
     for case in cases {
         edges.insert(&case.order, case.demands.upstream.iter().map(|(order, _)| order).collect());
     }
-    // What waits for nobody left, and what nobody left waits for, is in no ring.
+    // An Order that waits for none of the remaining Orders, or that none of them waits for, is in no cycle.
     loop {
         let waited_for: BTreeSet<&OrderRef> = edges.values().flatten().copied().collect();
         let before = edges.len();

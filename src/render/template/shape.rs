@@ -1,4 +1,4 @@
-//! The tokens that stand for values in a template's output, and its parsed form with a slot for each.
+//! The tokens that represent values in a template's output, and its parsed form with a slot for each.
 
 use kube_yaml::Error;
 use kube_yaml::node::{Node, Style, Value as Tree};
@@ -9,7 +9,7 @@ const CLOSE: char = '\u{E001}';
 /// Digit 0 of a token's number; no ASCII digits, so that no filter with ordinary arguments can change one.
 const ZERO: u32 = 0xE010;
 
-/// Whether a character may stand in tokens only.
+/// Whether a character may occur only in tokens.
 pub(super) fn is_reserved(c: char) -> bool {
     (OPEN..='\u{E019}').contains(&c)
 }
@@ -75,7 +75,7 @@ impl OutputShape {
     /// The output with `values` in their slots.
     ///
     /// # Errors
-    /// The key that comes out twice in one mapping.
+    /// The key that occurs twice in one mapping.
     pub(super) fn fill_values(&self, values: &[Json]) -> Result<Json, String> {
         Ok(match self {
             Self::Fixed(value) => value.clone(),

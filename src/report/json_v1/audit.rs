@@ -14,13 +14,13 @@ pub(super) struct HistoryVerification<'a> {
     range: Option<&'a str>,
     /// No registry was asked.
     offline: bool,
-    /// The repository keeps no records, by the user's word.
+    /// The repository keeps no records, as the user said (`--no-records`).
     no_records: bool,
     commits: usize,
     touched: usize,
     promotions: usize,
     deployments: usize,
-    /// Promotions that history alone tells of.
+    /// Promotions that are only known from history.
     unrecorded: usize,
     findings: Vec<FindingItem<'a>>,
     unread: Vec<FindingItem<'a>>,

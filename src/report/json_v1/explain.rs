@@ -1,4 +1,4 @@
-//! Kind `Explanation`: one Order's row, and what is known of it besides.
+//! Kind `Explanation`: one Order's row, and more details of it.
 
 use super::{API_VERSION, PlanOrderJson, format_document, make_order};
 use crate::model::approval::Ballot;
@@ -16,11 +16,11 @@ pub(super) struct Explanation {
     at: String,
     #[serde(flatten)]
     order: PlanOrderJson,
-    /// What the Applications say now; null where nothing is deployed.
+    /// The current state of the Applications; null if nothing is deployed.
     observed: Option<String>,
     /// Who has to do what, for every gate that does not pass.
     next: Vec<Next>,
-    /// Why nothing is a candidate.
+    /// Why there is no candidate.
     idle: Option<String>,
     /// On the candidate.
     votes: Vec<Vote>,

@@ -42,7 +42,7 @@ pub struct ServingJson {
     pub conditions: Vec<ConditionJson>,
     pub clusters: Vec<ClusterJson>,
     pub creation_timestamp: Option<String>,
-    /// Whether the file reads as a Serving at all.
+    /// Whether the file parses as a Serving.
     pub readable: bool,
 }
 

@@ -1,4 +1,4 @@
-//! Kind `OpenPromotions`: what somebody can do something about.
+//! Kind `OpenPromotions`: promotions that a person can act on.
 
 use super::{API_VERSION, format_document};
 use crate::model::plan::{OpenPromotion, PromotionStep};
@@ -12,7 +12,7 @@ pub(super) struct OpenPromotions<'a> {
     api_version: &'static str,
     kind: &'static str,
     at: String,
-    /// As whom; null: anybody.
+    /// The viewer; null: any person.
     viewer: Option<&'a str>,
     items: Vec<OpenPromotionItem<'a>>,
 }

@@ -18,11 +18,11 @@ pub const OUTPUTS: &[(&str, Make)] = &[
     ("history-v1.json", make_schema::<get::List<get::HistoryEntryJson>>),
 ];
 
-/// For what is written, not for what is read: a member that may be left out is not required.
+/// The schema describes what is written: a member that may be left out is not required.
 fn make_schema<T: JsonSchema>() -> Schema {
     let settings = SchemaSettings::draft2020_12().for_serialize();
     let mut schema = SchemaGenerator::new(settings).into_root_schema_for::<T>();
-    // Every document says which shape it has.
+    // Every document contains its kind and version.
     if let Some(version) = schema.pointer_mut("/properties/apiVersion").and_then(|v| v.as_object_mut()) {
         version.insert("const".to_owned(), API_VERSION.into());
     }

@@ -1,4 +1,4 @@
-//! Kind `Verification`: every claim on one artifact, with what it rests on or why it does not stand.
+//! Kind `Verification`: every claim on one artifact, with its evidence, or why it is not proven.
 
 use super::{API_VERSION, FailureJson, format_document, make_failure};
 use crate::error;
@@ -28,7 +28,7 @@ pub(super) struct VerificationDocument {
     /// Where evidence was read.
     read_from: From,
     trust: TrustJson,
-    /// Null: the Order was not read, so nobody knows.
+    /// Null: the Order was not read, so it is unknown.
     demands: Option<DemandsJson>,
     claims: Vec<ClaimJson>,
     /// What could not be read of the inputs, and may change the answer.
@@ -110,7 +110,7 @@ struct ClaimJson {
     message: String,
     /// What proves it; of `Proven`.
     evidence: Vec<PieceJson>,
-    /// What was looked at and did not count.
+    /// What was examined and did not count.
     candidates: Vec<LookedJson>,
     /// The request that failed; of `Unread`.
     unread: Option<Failed>,
@@ -130,7 +130,7 @@ struct PieceJson {
     /// base64 SHA-256 of the key's SubjectPublicKeyInfo.
     fingerprint: Option<String>,
     predicate_type: Option<String>,
-    /// When it was made, by its own signed word.
+    /// When it was made, according to its signed content.
     time: Option<String>,
 }
 
@@ -149,7 +149,7 @@ struct Failed {
     /// HTTP status.
     status: Option<u16>,
     message: String,
-    /// Whether a later try may fare better by itself.
+    /// Whether a later attempt may succeed without any action.
     retryable: bool,
 }
 

@@ -13,7 +13,7 @@ use crate::report::view::describe_forecast;
 use crate::report::view::{self, View, format_count};
 use std::fmt::Write as _;
 
-/// Longest line of a block, in columns: a file on one line is no reading.
+/// Longest line of a block, in columns: a file on one line is not readable.
 const WIDEST: usize = 400;
 
 /// Longest message in a cell, in columns.
@@ -56,7 +56,7 @@ impl Fold {
                     let _ = write!(head, "\n- {}\n", clip_text(&remark, 1_000));
                 }
                 let mut changes: Vec<&ResourceChange> = comparison.changes.iter().collect();
-                // What not to miss comes first, and is the last to be left out.
+                // Risks come first and are left out last.
                 changes.sort_by_key(|change| change.risks.is_empty());
                 resources = changes.into_iter().map(format_resource).collect();
             }
@@ -105,7 +105,7 @@ impl Fold {
     }
 }
 
-/// The whole names of what is deployed and of the candidate: by them anybody can look.
+/// The full references of what is deployed and of the candidate, so that a reader can look them up.
 fn push_artifact(out: &mut String, view: &View<'_>, row: &PlanRow) {
     let Some(candidate) = &row.candidate else { return };
     let deployed = view.find_serving(row).and_then(|s| s.status.deployed_digest);
@@ -196,7 +196,7 @@ fn push_lines(out: &mut String, view: &View<'_>, row: &PlanRow) {
     }
 }
 
-/// One resource: its title, and its lines in a block that nothing of theirs can close.
+/// One resource: its title, and its lines in a block that their content cannot close.
 fn format_resource(change: &ResourceChange) -> String {
     let mut out = format!(
         "\n**{}** {}",

@@ -34,7 +34,7 @@ impl Sort {
     }
 }
 
-/// The counts, which always stand there; then as much as two fifths of `room` take.
+/// The counts, which are always included; then as much as fits into two fifths of `room`.
 pub fn format_summary(view: &View<'_>, room: usize) -> String {
     let counts = view.count_rows().format_summary(view.written.is_some_and(Written::is_done));
     let mut out = format!("{}\n## Expedite\n\n**{}**\n", super::MARKER, escape_markdown(&counts));
@@ -108,7 +108,7 @@ impl Left {
     }
 }
 
-/// What the plan was compared with, and first of all what the change makes easier to pass.
+/// What the change makes easier to pass, and then what the plan was compared with.
 fn push_base(out: &mut String, view: &View<'_>, room: usize, left_out: &mut Left) {
     let Some(base) = &view.preview.base else { return };
     if !base.weakened.is_empty() {
@@ -180,7 +180,7 @@ fn format_failed(row: &PlanRow) -> String {
     format!("| {} | {} |\n", code(&row.order.to_string()), clip_text(&why.unwrap_or_default(), 300))
 }
 
-/// How many resources change inside, and what not to miss of it.
+/// How many resources change inside, and their risks.
 pub fn describe_inside(view: &View<'_>, row: &PlanRow) -> String {
     let Some(more) = view.preview.more.get(&row.order) else { return String::new() };
     let mut out = match &more.inside {

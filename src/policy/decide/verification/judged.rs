@@ -1,4 +1,4 @@
-//! Claim by claim: what was read becomes one of the four outcomes, with what it rests on.
+//! Turns what was read for each claim into one of the four outcomes, with its evidence.
 
 use super::{ArtifactQuestion, KeptRecord};
 use crate::model::evidence::{
@@ -45,7 +45,7 @@ pub(super) fn judge_claims(
     });
     add(ClaimKind::Provenance, true, provenance);
     if let Some(of) = question.find_wanted_seal() {
-        // A policy that nobody could read may be one: then a seal that was asked for is wanted.
+        // The policy could not be read, so an approval may be required: then a requested seal is required.
         let required = question.policy().is_some() || question.demanded.is_none();
         add(ClaimKind::Approvals, required, answer_seal(question, known.approvals.get(of), now));
     } else if question.policy().is_some() {
@@ -76,7 +76,7 @@ pub(super) fn judge_claims(
         add(kind, false, answer_records(question, known.records.as_ref(), kept, predicate));
     }
     if let Some(why) = describe_unusable_trust(&facts.keys) {
-        // As the gate Evidence says it: with such a trust nothing passes.
+        // As gate Evidence reports it: with such trust nothing passes.
         for claim in all.iter_mut().filter(|c| c.kind != ClaimKind::Artifact) {
             let looked = Looked { reason: Some(Verified::SigningKeyNotReady), ..make_looked(why.clone()) };
             (claim.found, claim.says) = (Evidence::Missing(looked), why.clone());
@@ -102,7 +102,7 @@ fn answer_unread(why: Unread) -> Answered {
     (Evidence::Unread(why), says)
 }
 
-/// What was not asked was not read, and never looks like anything else.
+/// A claim that was not asked for is reported as not read, never as another outcome.
 fn answer_not_read() -> Answered {
     answer_unread(Unread {
         reason: Verified::NotVerified,
@@ -181,7 +181,7 @@ fn answer_seal(question: &ArtifactQuestion, found: Option<&Evidence<SealProof>>,
         },
         other => answer_found(other, |_| (Vec::new(), String::new())),
     };
-    // A registry that no longer shows what was sealed hides something: that is no absence.
+    // A seal was attached, so a registry without it is not simply without a seal: it may be hiding one.
     match (question.remembered_seal, &answered.0) {
         (Some(time), Evidence::Missing(looked) | Evidence::Invalid(looked)) => answer_unread(Unread {
             reason: Verified::RegistryError,
@@ -244,7 +244,7 @@ fn make_scan_piece(scan: &ScanProof) -> ProofPiece {
     ProofPiece { time: Some(scan.finished_on), ..make_piece(&scan.proof) }
 }
 
-/// A check's answer as an outcome: what is there and does not pass is no proof of it.
+/// The outcome of a check: evidence that exists but does not pass is Invalid.
 fn answer_check<P>(
     answer: CheckAnswer,
     read: Option<&Evidence<Vec<P>>>,
@@ -277,8 +277,8 @@ fn answer_check<P>(
     (found, says)
 }
 
-/// Records of this kind for this Order, wherever they are kept. That there is none says nothing against the
-/// artifact: it may never have been promoted.
+/// Records of this kind for this Order, from all places. An artifact without records may simply never have
+/// been promoted.
 fn answer_records(
     question: &ArtifactQuestion,
     attached: Option<&Evidence<Vec<Proof>>>,
@@ -365,7 +365,7 @@ fn describe_mismatch(predicate: &Value, question: &ArtifactQuestion) -> Option<S
     }
 }
 
-/// What a record says, in short.
+/// Summarizes a record.
 fn describe_record(proof: &Proof) -> String {
     let Some(statement) = &proof.statement else { return String::new() };
     let text = |path: &[&str]| {
