@@ -495,7 +495,7 @@ mod tests {
         compare_artifacts(side(&old), side(&new), false)
     }
 
-    fn told(comparison: &Comparison) -> Vec<String> {
+    fn describe(comparison: &Comparison) -> Vec<String> {
         let tell = |change: &ResourceChange| {
             let risks: Vec<String> = change.risks.iter().map(ToString::to_string).collect();
             let how = match &change.how {
@@ -522,7 +522,7 @@ mod tests {
             "metadata": {"namespace": "shop", "name": "a", "creationTimestamp": null},
         });
         let found = compared(&[old], &[new]);
-        assert_eq!(told(&found), Vec::<String>::new());
+        assert_eq!(describe(&found), Vec::<String>::new());
         assert_eq!(found.unchanged, 1);
     }
 
@@ -536,7 +536,7 @@ mod tests {
             &[object("v1", "Service", "new", json!({"clusterIP": "10.0.0.1"})), deployment("x:2")],
         );
         assert_eq!(
-            told(&found),
+            describe(&found),
             [
                 "Deployment a changed [spec.template.spec.image] []",
                 "Service new added [] []",
@@ -554,7 +554,7 @@ mod tests {
             &[object("policy/v1beta1", "PodDisruptionBudget", "a", json!({"minAvailable": 1}))],
             &[object("policy/v1", "PodDisruptionBudget", "a", json!({"minAvailable": 1}))],
         );
-        assert_eq!(told(&found), ["PodDisruptionBudget a changed [apiVersion] []"]);
+        assert_eq!(describe(&found), ["PodDisruptionBudget a changed [apiVersion] []"]);
     }
 
     #[test]
@@ -566,7 +566,7 @@ mod tests {
             &[data("two", "same"), data("config-h2gk95m8t4", "2"), claim("b")],
         );
         assert_eq!(
-            told(&found),
+            describe(&found),
             [
                 "ConfigMap config-h2gk95m8t4 from ConfigMap config-5m8h2gk9t4 [metadata.name data.a] []",
                 "ConfigMap two from ConfigMap one [metadata.name] []",
@@ -609,7 +609,7 @@ mod tests {
             ],
         );
         assert_eq!(
-            told(&found),
+            describe(&found),
             [
                 "ClusterRole r removed [] [deletion, RBAC]",
                 "ConfigMap i changed [data.a] [immutable field data.a]",
@@ -644,7 +644,7 @@ mod tests {
             (0, &["helm.sh/chart".to_owned()][..])
         );
         let found = compared(&[chart("x-1", "i")], &[chart("x-2", "j")]);
-        assert_eq!(told(&found), ["Deployment a changed [spec.image] []"]);
+        assert_eq!(describe(&found), ["Deployment a changed [spec.image] []"]);
         assert_eq!(found.changes[0].noise, ["helm.sh/chart"]);
         let (old, new) = (resources(&[chart("x-1", "i")]), resources(&[chart("x-2", "i")]));
         let side = |resources| ArtifactSide { resources, namespace: None };
@@ -659,7 +659,7 @@ mod tests {
             1
         );
         let found = compared(&[secret("data", "aHVudGVyMg==")], &[secret("stringData", "hunter3")]);
-        assert_eq!(told(&found), ["Secret s changed [data.a] []"]);
+        assert_eq!(describe(&found), ["Secret s changed [data.a] []"]);
         assert!(!format!("{:?}", compared(&[], &[secret("stringData", "hunter2")])).contains("hunter2"));
     }
 
@@ -684,6 +684,6 @@ mod tests {
         let found = compared(&[config("2")], &[config("1"), config("2"), job.clone(), job]);
         assert_eq!(found.repeated.len(), 1);
         assert_eq!(found.unchanged, 1, "the last counts");
-        assert_eq!(told(&found), ["Job all.yaml added [] []", "Job all.yaml (2) added [] []"]);
+        assert_eq!(describe(&found), ["Job all.yaml added [] []", "Job all.yaml (2) added [] []"]);
     }
 }

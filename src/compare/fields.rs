@@ -235,9 +235,10 @@ mod tests {
             &secret(json!({"a": "QQ==", "b": "Qg=="})),
             &secret(json!({"a": "QUE=", "c": "Qw=="})),
         );
-        let told: Vec<(&str, &FieldWhat)> = found.iter().map(|f| (f.path.as_str(), &f.what)).collect();
+        let found_fields: Vec<(&str, &FieldWhat)> =
+            found.iter().map(|f| (f.path.as_str(), &f.what)).collect();
         assert_eq!(
-            told,
+            found_fields,
             [
                 ("data.a", &FieldWhat::Hidden(Hidden::Changed)),
                 ("data.b", &FieldWhat::Hidden(Hidden::Removed)),

@@ -98,7 +98,7 @@ fn compute_part(number: u64, count: u32) -> u32 {
         here = next;
         seed = seed.wrapping_mul(2_862_933_555_777_941_757).wrapping_add(1);
         // floor((here + 1) / die), the die being one of 2^31 steps in (0, 1]: in whole numbers, so that
-        // every machine comes to the same.
+        // every machine gets the same result.
         next = (here + 1) * (1 << 31) / ((seed >> 33) + 1);
     }
     u32::try_from(here).unwrap_or(u32::MAX)

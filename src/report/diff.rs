@@ -22,7 +22,7 @@ pub enum Mark {
     New,
     Same,
     /// A note instead of content.
-    Told,
+    Note,
 }
 
 /// One line; foreign text, neutralised for a line of a terminal or a fenced block.
@@ -37,7 +37,7 @@ impl Mark {
             Self::Old => "-",
             Self::New => "+",
             Self::Same => " ",
-            Self::Told => "!",
+            Self::Note => "!",
         }
     }
 
@@ -47,7 +47,7 @@ impl Mark {
             Self::Old => "\u{1b}[31m",
             Self::New => "\u{1b}[32m",
             Self::Same => "",
-            Self::Told => "\u{1b}[33m",
+            Self::Note => "\u{1b}[33m",
         }
     }
 }
@@ -135,16 +135,16 @@ pub fn format_counts(counts: &ResourceCounts) -> String {
 pub fn collect_remarks(comparison: &Comparison) -> Vec<String> {
     let mut out = Vec::new();
     // The same keys in many resources are one line.
-    let mut told: Vec<(String, Vec<String>)> = Vec::new();
+    let mut notes: Vec<(String, Vec<String>)> = Vec::new();
     for noise in &comparison.noise {
         let rolls = if noise.rolls { ", and recreates its Pods" } else { "" };
         let keys = format!("{}{rolls}", noise.keys.join(", "));
-        match told.iter_mut().find(|(k, _)| *k == keys) {
+        match notes.iter_mut().find(|(k, _)| *k == keys) {
             Some((_, names)) => names.push(noise.id.to_string()),
-            None => told.push((keys, vec![noise.id.to_string()])),
+            None => notes.push((keys, vec![noise.id.to_string()])),
         }
     }
-    for (keys, names) in told {
+    for (keys, names) in notes {
         out.push(format!("only known noise ({keys}): {}", format_some(&names, 10)));
     }
     if !comparison.repeated.is_empty() {
@@ -168,7 +168,7 @@ fn format_some(names: &[String], most: usize) -> String {
 pub fn build_lines(change: &ResourceChange, removed: bool) -> Vec<DiffLine> {
     let mut out = Vec::new();
     if let Some(why) = &change.unparsed {
-        out.push((Mark::Told, format!("its file does not parse, so its text is not shown: {why}")));
+        out.push((Mark::Note, format!("its file does not parse, so its text is not shown: {why}")));
     }
     let mark = match change.how {
         ResourceFate::Added => Some(Mark::New),
@@ -182,9 +182,9 @@ pub fn build_lines(change: &ResourceChange, removed: bool) -> Vec<DiffLine> {
         push_field(field, &mut out);
     }
     if !change.noise.is_empty() {
-        out.push((Mark::Told, format!("known noise, not shown: {}", change.noise.join(", "))));
+        out.push((Mark::Note, format!("known noise, not shown: {}", change.noise.join(", "))));
     }
-    // A tab would be taken for a space.
+    // A tab would look like a space.
     for (_, line) in &mut out {
         *line = escape::escape_line(&line.replace('\t', "→")).into_owned();
     }
@@ -214,7 +214,7 @@ fn push_field(field: &FieldChange, out: &mut Vec<DiffLine>) {
                 Hidden::Removed => "key removed",
                 Hidden::Changed => "key changed",
             };
-            out.push((Mark::Told, format!("{word} (its value is not shown)")));
+            out.push((Mark::Note, format!("{word} (its value is not shown)")));
         }
         FieldWhat::Order { before, after } => {
             out.push((Mark::Old, format!("in the order {}", before.join(", "))));
@@ -238,7 +238,7 @@ fn push_difference(a: &str, b: &str, out: &mut Vec<DiffLine>) {
             };
             out.push((mark, change.value().trim_end_matches('\n').to_owned()));
             if change.missing_newline() && mark != Mark::Same {
-                out.push((Mark::Told, "no newline at the end of the file".to_owned()));
+                out.push((Mark::Note, "no newline at the end of the file".to_owned()));
             }
         }
     }

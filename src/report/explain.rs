@@ -34,7 +34,7 @@ pub fn format_explanation(view: &View<'_>, row: &PlanRow, more: &Explained) -> S
     }
     line(format!("  candidate    {candidate}"));
     if let Some(why) = &more.idle {
-        line(format!("  why none     {why}"));
+        line(format!("  no candidate {why}"));
     }
     if let Some(forecast) = view.find_forecast(row) {
         line(format!("  promotes     {}", view::describe_forecast(forecast, view.plan.at)));

@@ -1,5 +1,5 @@
-//! A plan's fingerprint: what it was decided from and what it comes to, as a text short enough for a command
-//! line and for a comment that nobody sees.
+//! A plan's fingerprint: its input and its result, as a text short enough for a command
+//! line and for a hidden comment.
 //!
 //! ```text
 //! e1.<total and inputs, 27 characters>[.<16 characters for every Order that moves, waits or fails>]
@@ -58,7 +58,7 @@ const PARTS: [&str; 4] = [
 ];
 
 impl Fingerprint {
-    /// Of a plan; `settings` names what it was decided with besides objects (trust, limits).
+    /// Of a plan; `settings` names what it was decided with in addition to objects (trust, limits).
     #[must_use]
     pub fn from_view(view: &View<'_>, settings: &str) -> Self {
         let mut problems: Vec<String> = view.plan.problems.iter().map(|p| p.format_sentence()).collect();
@@ -174,10 +174,10 @@ impl Fingerprint {
             if view.iter_shown_rows().any(|row| hash_name(&row.order) == entry.name) {
                 continue;
             }
-            let told = entry.describe_entry();
+            let expected = entry.describe_entry();
             out.push(match view.plan.rows.iter().find(|row| hash_name(&row.order) == entry.name) {
-                Some(row) => format!("{}: {told}; now: {}", row.order, describe_row(view, row)),
-                None => format!("an Order that is not in this plan: {told}"),
+                Some(row) => format!("{}: {expected}; now: {}", row.order, describe_row(view, row)),
+                None => format!("an Order that is not in this plan: {expected}"),
             });
         }
         if out.is_empty() {

@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn foreign_text_closes_no_fold_and_calls_nobody() {
+    fn foreign_text_closes_no_fold_and_mentions_no_person() {
         let mut sample = make_sample();
         sample.plan.rows.retain(|r| r.order.name.as_str() == "cart");
         let evil = "</details>\n\n# all good\n@everyone | [x](https://evil.example) ``` <!-- --> #12";

@@ -119,7 +119,10 @@ pub fn format_details(view: &View<'_>) -> String {
         }
     }
     if let Some(stop) = &view.plan.guard {
-        push_line(&mut out, &format!("stopped by the removal guard; {} may go:", stop.allowed));
+        push_line(
+            &mut out,
+            &format!("stopped by the removal guard; at most {} may be removed:", stop.allowed),
+        );
         for (path, why) in &stop.removals {
             push_line(&mut out, &format!("  remove {path}: {why}"));
         }

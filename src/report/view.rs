@@ -124,7 +124,7 @@ impl View<'_> {
         if let Some(stop) = &self.plan.guard {
             let count = stop.removals.len();
             let cause = format!(
-                "this run would remove {} where {} may go; nothing was written",
+                "this run would remove {}, but at most {} may be removed; nothing was written",
                 format_count(count, "Application", "Applications"),
                 stop.allowed
             );
@@ -340,7 +340,10 @@ mod tests {
         sample.plan.guard = Some(GuardStop { allowed: 5, removals: vec![("a".into(), "b".into()); 7] });
         let (kind, text) = kinds(&sample).pop().unwrap();
         assert_eq!(kind, FailureKind::Guard);
-        assert_eq!(text, "this run would remove 7 Applications where 5 may go; nothing was written");
+        assert_eq!(
+            text,
+            "this run would remove 7 Applications, but at most 5 may be removed; nothing was written"
+        );
     }
 
     #[test]

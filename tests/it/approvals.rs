@@ -128,7 +128,7 @@ fn votes_are_counted_sealed_and_the_seal_passes() {
     let plan = sim.plan();
     assert_eq!(
         gate(&plan).message,
-        "enough approvals (by ann, bob); their seal is due, and the run attaches it"
+        "enough approvals (by ann, bob); their seal is missing, and the run attaches it"
     );
     let request = row(&plan).seal.clone().unwrap();
     assert_eq!((request.result, request.sealed_time), (Approved::Approved, at("09:45")));

@@ -144,7 +144,7 @@ fn where_nothing_is_a_candidate_it_says_why() {
     );
     sim.promote(SHOP, "p1");
     sim.run();
-    assert_eq!(idle(&mut sim), "p1, the newest Ready Preparation, is what is deployed");
+    assert_eq!(idle(&mut sim), "p1, the newest Ready Preparation, is already deployed");
     sim.preparation(SHOP, "p2", 2);
     sim.promote(SHOP, "p2");
     sim.run();

@@ -204,7 +204,7 @@ fn describe_unproven(case: &Case, why: &str) -> String {
 fn describe_refusal(deployed: &DeployedNow, bad: &[String]) -> String {
     let (preparation, digest) = (&deployed.preparation, deployed.artifact.digest.format_short());
     format!(
-        "its status says that {preparation} ({digest}) is deployed, but the Applications in git do not say so, and the Kitchen does not allow it again: {}",
+        "its status says that {preparation} ({digest}) is deployed, but the Applications in git do not say so, and it may not be deployed again: {}",
         bad.join("; ")
     )
 }

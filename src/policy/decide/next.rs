@@ -130,7 +130,7 @@ pub fn describe_idle(case: &Case) -> Option<String> {
                 .flat_map(|s| &s.status.history)
                 .any(|entry| entry.preparation_name == *name || Some(entry.digest) == artifact);
             match mode {
-                _ if runs => format!("{name}, the newest Ready Preparation, is what is deployed"),
+                _ if runs => format!("{name}, the newest Ready Preparation, is already deployed"),
                 Mode::Manual => format!(
                     "the newest Ready Preparation, {name}, was not requested: `expedite promote {} {name}`",
                     case.order

@@ -106,7 +106,7 @@ impl Weakenings {
         };
         if rank(new.approval_trust) > rank(old.approval_trust) {
             self.push_sentence(format!(
-                "votes are taken by {:?} instead of {:?}",
+                "votes are authenticated by {:?} instead of {:?}",
                 new.approval_trust, old.approval_trust
             ));
         }
@@ -163,7 +163,7 @@ impl Weakenings {
             })
         };
         if mode(old) == Mode::Manual && mode(new) == Mode::Automatic {
-            self.push_sentence("promotes by itself instead of when a person asks");
+            self.push_sentence("promotes automatically instead of on request");
         }
         let (a, b) =
             (old.spec.promotion.clone().unwrap_or_default(), new.spec.promotion.clone().unwrap_or_default());
@@ -176,8 +176,10 @@ impl Weakenings {
     fn compare_approvals(&mut self, old: Option<&ApprovalPolicy>, new: Option<&ApprovalPolicy>) {
         let Some(old) = old else { return };
         let Some(new) = new else {
-            return self
-                .push_sentence(format!("needs no approvals any more; it was {}", old.required_approvals));
+            return self.push_sentence(format!(
+                "does not require approvals any more; before: {}",
+                old.required_approvals
+            ));
         };
         if new.required_approvals < old.required_approvals {
             self.push_sentence(format!(
@@ -185,7 +187,7 @@ impl Weakenings {
                 new.required_approvals, old.required_approvals
             ));
         }
-        self.compare_lists("takes approvals of group", &old.allowed_groups, &new.allowed_groups);
+        self.compare_lists("accepts approvals of group", &old.allowed_groups, &new.allowed_groups);
     }
 
     fn compare_upstreams(&mut self, old: &[Upstream], new: &[Upstream]) {
@@ -218,7 +220,7 @@ impl Weakenings {
     fn compare_windows(&mut self, old: &[Window], new: &[Window]) {
         match (old, new) {
             ([], _) => {}
-            (_, []) => self.push_sentence("deploys at any time; it had windows"),
+            (_, []) => self.push_sentence("deploys at any time; before, it had windows"),
             (_, new) if new.iter().all(|w| old.contains(w)) => {}
             (_, _) => self.push_sentence("deploys in other windows"),
         }

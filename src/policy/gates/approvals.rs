@@ -331,7 +331,7 @@ fn collect_voters(votes: &[VoteStatus]) -> Vec<String> {
 fn judge_sealing(tally: &Tally, due: Option<&SealRequest>, found: &FoundSeal) -> Verdict {
     let voters = collect_voters(&tally.votes).join(", ");
     let (what, next) = match (due, found) {
-        (Some(_), _) => (For::Evidence, "their seal is due, and the run attaches it"),
+        (Some(_), _) => (For::Evidence, "their seal is missing, and the run attaches it"),
         (None, FoundSeal::NotAsked) => {
             (For::AnotherGate, "the seal was not read in this run: another gate holds")
         }

@@ -67,7 +67,7 @@ pub fn find_strictest(
 /// assert!(no_weaker(&policy(2, &["platform"]), &policy(1, &["platform", "shop"])));
 /// assert!(!no_weaker(&policy(1, &["platform"]), &policy(2, &["platform"])));
 /// assert!(!no_weaker(&policy(2, &["platform", "interns"]), &policy(2, &["platform"])));
-/// assert!(!no_weaker(&policy(2, &[]), &policy(2, &["platform"])), "nobody was left out");
+/// assert!(!no_weaker(&policy(2, &[]), &policy(2, &["platform"])), "the old votes came from any group");
 /// ```
 #[must_use]
 pub fn is_as_strict(old: &ApprovalPolicy, today: &ApprovalPolicy) -> bool {
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_could_meet_is_an_error() {
+    fn a_policy_that_cannot_be_met_is_an_error() {
         let why = find_strictest(Some(&policy(1, &["a"])), Some(&policy(1, &["b"])), None).unwrap_err();
         assert_eq!(why, "no group may approve: the policies have none in common (Order: a; Environment: b)");
         for wrong in [policy(0, &["a"]), policy(33, &["a"]), policy(1, &[])] {

@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn healthy_before_the_promotion_is_somebody_elses_health() {
+    fn health_before_the_promotion_belongs_to_another_deployment() {
         assert_eq!(
             judge_soak(&[running(20, Some(10))], minutes(30), Some(at(45)), at(45)),
             Soak::Until(at(50))

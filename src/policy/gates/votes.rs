@@ -448,7 +448,7 @@ fn count_votes(tally: &mut Tally, question: &VoteQuestion, electorate: &Electora
     let last = counted.iter().map(|vote| find_cast_time(electorate.trust, vote)).max();
     tally.seal_time = question.target_since.map(|since| last.map_or(since, |last| last.max(since)));
     tally.may_vote = match electorate.collect_eligible(question.policy) {
-        nobody if nobody.is_empty() => {
+        empty if empty.is_empty() => {
             question.policy.allowed_groups.iter().map(|group| format!("group {group}")).collect()
         }
         people => people

@@ -51,7 +51,7 @@ pub fn judge_scans(
         return CheckAnswer::make_lacking(format!("{lacks}; a newer scan is needed"));
     }
     young.sort_by(|a, b| (&a.0.scanner, a.0.finished_on).cmp(&(&b.0.scanner, b.0.finished_on)));
-    let told: Vec<String> = young
+    let described: Vec<String> = young
         .iter()
         .map(|(scan, counts)| {
             let until = scan.finished_on.add_span(check.max_age);
@@ -70,9 +70,9 @@ pub fn judge_scans(
         })
         .collect();
     if !over.is_empty() {
-        return CheckAnswer::make_failed(format!("{}: {}", over.join(", "), told.join("; ")));
+        return CheckAnswer::make_failed(format!("{}: {}", over.join(", "), described.join("; ")));
     }
-    CheckAnswer::make_passed(told.join("; "), young.iter().map(|(scan, _)| &scan.proof), "scan")
+    CheckAnswer::make_passed(described.join("; "), young.iter().map(|(scan, _)| &scan.proof), "scan")
 }
 
 fn find_excess(check: &VulnerabilityCheck, counts: &ScanCounts) -> Vec<String> {

@@ -115,7 +115,7 @@ pub fn judge_application(
         );
     }
     match &application.status {
-        None => make_not_yet(NotYet::NoStatus, false, "Argo CD has not looked at the Application yet"),
+        None => make_not_yet(NotYet::NoStatus, false, "Argo CD has not processed the Application yet"),
         Some(status) => judge_status(status, wanted, now),
     }
 }
@@ -199,15 +199,15 @@ fn judge_status(status: &ApplicationStatus, wanted: &WantedApplication, now: Tim
         );
     }
     let Some(ended) = operation.finished_at else {
-        return not_yet(NotYet::NotReconciled, "it does not say when its sync ended".into());
+        return not_yet(NotYet::NotReconciled, "the time when its sync ended is missing".into());
     };
     let Some(reconciled) = status.reconciled_at else {
-        return not_yet(NotYet::NotReconciled, "it does not say when Argo CD last looked at it".into());
+        return not_yet(NotYet::NotReconciled, "the time when Argo CD last compared it is missing".into());
     };
     if reconciled < ended {
         return not_yet(
             NotYet::NotReconciled,
-            format!("Argo CD looked at it at {reconciled}, before the sync ended at {ended}"),
+            format!("Argo CD compared it at {reconciled}, before the sync ended at {ended}"),
         );
     }
     // A health without a time is only known for the moment of the observation.
@@ -316,7 +316,7 @@ pub fn observe_deployed(
 ) -> Health {
     let Some(seen) = seen else { return Health::NotObserved };
     let Some(entry) = history.first().filter(|e| e.digest == deployed.artifact.digest) else {
-        return Health::Deploying { why: "its history does not say when it was promoted".into() };
+        return Health::Deploying { why: "its history has no time of the promotion".into() };
     };
     let clusters: Vec<Pinned> = seen
         .iter()
@@ -571,7 +571,7 @@ mod tests {
         }
         assert_eq!(reasons.len(), cases.len(), "each says something of its own: {reasons:#?}");
         let warned = with("/status/conditions", json!([{"type": "OrphanedResourceWarning", "message": "x"}]));
-        assert!(matches!(judged(&warned), ApplicationState::Healthy { .. }), "a warning is no error");
+        assert!(matches!(judged(&warned), ApplicationState::Healthy { .. }), "a warning is not an error");
     }
 
     #[test]

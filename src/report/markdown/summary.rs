@@ -41,7 +41,7 @@ pub fn format_summary(view: &View<'_>, room: usize) -> String {
     if let Some(stop) = &view.plan.guard {
         let _ = write!(
             out,
-            "\n**Stopped by the removal guard:** {} would go, {} may.\n",
+            "\n**Stopped by the removal guard:** {} would be removed, at most {} may be.\n",
             format_count(stop.removals.len(), "Application", "Applications"),
             stop.allowed
         );

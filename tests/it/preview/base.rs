@@ -77,7 +77,7 @@ fn a_change_is_shown_with_what_it_weakens() {
         let plan = json(&place);
         assert_eq!(orders(&plan), ["shop/checkout Promote"]);
         let weakened = texts(&plan["base"]["weakened"]);
-        assert_eq!(weakened, "Order shop/checkout: needs no approvals any more; it was 2\n");
+        assert_eq!(weakened, "Order shop/checkout: does not require approvals any more; before: 2\n");
     }
     let page = plan(&place, &["-o", "markdown"]);
     let page = page.ok();
@@ -120,7 +120,7 @@ fn a_change_does_not_vouch_for_itself() {
     let weakened = texts(&plan["base"]["weakened"]);
     assert!(weakened.contains("Kitchen: new key mine, trusted for signature, provenance\n"), "{weakened}");
     assert!(
-        weakened.contains("Order shop/basket: promotes by itself instead of when a person asks\n"),
+        weakened.contains("Order shop/basket: promotes automatically instead of on request\n"),
         "{weakened}"
     );
     assert!(

@@ -278,7 +278,7 @@ fn an_approver_listed_twice_counts_for_nothing_until_that_is_mended() {
 }
 
 #[test]
-fn nobody_takes_back_the_vote_of_another() {
+fn a_person_cannot_take_back_the_vote_of_another() {
     let ask = Ask::new(ApprovalTrust::Signed, 1);
     let reject = signed("v1", "ann", Reject, minute(1));
     let forged = sign_as(approval("v2", "ann", Approve, minute(2)), "eve");
@@ -343,7 +343,7 @@ fn votes_pasted_into_the_status_are_verified_like_any_other() {
     assert_eq!(Ask::new(ApprovalTrust::Repository, 1).tally(&[], &[other]).votes, []);
 }
 
-/// Push rights are no word of the API server's: neither a file nor a Serving's memory, which both are in git.
+/// Push rights do not authenticate a vote: neither a file nor a Serving counts, because both are in git.
 #[test]
 fn under_cluster_only_the_api_server_vouches() {
     let by_server = Ask::new(ApprovalTrust::Cluster, 1);
@@ -362,7 +362,7 @@ fn under_cluster_only_the_api_server_vouches() {
     let pasted = by_server.tally(&[], &seen.votes);
     assert_eq!((pasted.met, pasted.votes.len()), (false, 0), "{:?}", pasted.votes);
     assert!(in_file.tally(std::slice::from_ref(&ann), &seen.votes).votes.iter().all(|v| !v.counted));
-    // Nobody's veto is made or taken back by a file.
+    // A file neither makes nor withdraws a veto.
     let reject = approval("v2", "bob", Reject, minute(2));
     assert!(in_file.tally(std::slice::from_ref(&reject), &[]).vetoes.is_empty());
     let vetoed = by_server.tally(std::slice::from_ref(&reject), &[]).votes;
@@ -416,7 +416,7 @@ fn a_vote_after_the_seal_changes_nothing_but_a_veto_does() {
     assert_eq!((tally.vetoes.as_slice(), tally.seal_time), (&["bob".to_owned()][..], Some(minute(30))));
     let taken_back = signed("v4", "bob", Approve, minute(31));
     let tally = ask.tally(&[ann.clone(), veto.clone(), taken_back], &[]);
-    assert!(tally.vetoes.is_empty(), "what was taken back before it was seen is no veto");
+    assert!(tally.vetoes.is_empty(), "a Reject that was withdrawn before it was seen is not a veto");
     let intern = signed("v5", "eve", Reject, minute(30));
     assert!(ask.tally(&[ann.clone(), intern], &[]).met, "who may not vote vetoes nothing");
     let mut deployed = ask;
