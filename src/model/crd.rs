@@ -32,7 +32,7 @@ const VERSION: &str = "v1alpha1";
 ///
 /// ```
 /// use expedite::model::{crd, kind::Kind};
-/// let definition = crd::definition(Kind::Serving);
+/// let definition = crd::build_definition(Kind::Serving);
 /// assert_eq!(definition["metadata"]["name"], "servings.delivery.kokumi.dev");
 /// let columns = definition["spec"]["versions"][0]["additionalPrinterColumns"].as_array().unwrap();
 /// assert_eq!(columns[1]["name"], "Target");

@@ -232,8 +232,8 @@ impl ScanCounts {
     /// use expedite::model::evidence::Counts;
     /// let old = Counts { critical: 0, high: 3, ..Counts::default() };
     /// let new = Counts { critical: 2, high: 1, ..Counts::default() };
-    /// assert_eq!(new.risen_since(&old).as_deref(), Some("critical from 0 to 2"));
-    /// assert_eq!(new.risen_since(&new), None);
+    /// assert_eq!(new.describe_rise(&old).as_deref(), Some("critical from 0 to 2"));
+    /// assert_eq!(new.describe_rise(&new), None);
     /// ```
     #[must_use]
     pub fn describe_rise(&self, old: &Self) -> Option<String> {

@@ -39,9 +39,9 @@ pub fn hash_triple(order: &OrderRef, cluster: &ClusterName) -> String {
 /// without a `-` or `.` left before the join (`docs/design/gitops-repository.md#applications`).
 ///
 /// ```
-/// use expedite::model::{id::{ClusterName, OrderRef}, naming::application_name};
+/// use expedite::model::{id::{ClusterName, OrderRef}, naming::build_application_name};
 /// let name = |o: &str, c: &str| {
-///     application_name(&OrderRef::parse(o).unwrap(), &ClusterName::parse(c).unwrap()).unwrap().to_string()
+///     build_application_name(&OrderRef::parse(o).unwrap(), &ClusterName::parse(c).unwrap()).unwrap().to_string()
 /// };
 /// assert_eq!(name("shop/podinfo", "eu-1"), "kokumi-shop-podinfo-9b1944a4");
 /// assert_ne!(name("foo-bar/baz", "c"), name("foo/bar-baz", "c"));
@@ -61,8 +61,8 @@ pub fn build_application_name(order: &OrderRef, cluster: &ClusterName) -> Result
 /// the same artifact has the same name whenever it is prepared.
 ///
 /// ```
-/// use expedite::model::{id::{Digest, OrderName}, naming::preparation_name};
-/// let name = preparation_name(&OrderName::parse("podinfo").unwrap(), &Digest::of(b"artifact")).unwrap();
+/// use expedite::model::{id::{Digest, OrderName}, naming::build_preparation_name};
+/// let name = build_preparation_name(&OrderName::parse("podinfo").unwrap(), &Digest::hash_bytes(b"artifact")).unwrap();
 /// assert_eq!(name.as_str(), "podinfo-c7c5c1d70c5d");
 /// ```
 ///
@@ -102,10 +102,10 @@ pub fn build_record_path(order: &OrderRef, sha256_hex: &str) -> String {
 /// The arguments of [`build_record_path`] for this path; `None`: it is not the path of a record.
 ///
 /// ```
-/// use expedite::model::{id::{Digest, OrderRef}, naming::{record_of, record_path}};
-/// let (order, digest) = (OrderRef::parse("shop/podinfo").unwrap(), Digest::of(b"bundle"));
-/// assert_eq!(record_of(&record_path(&order, &digest.hex())), Some((order, digest)));
-/// assert_eq!(record_of("records/shop/podinfo/readme.json"), None);
+/// use expedite::model::{id::{Digest, OrderRef}, naming::{build_record_path, parse_record_path}};
+/// let (order, digest) = (OrderRef::parse("shop/podinfo").unwrap(), Digest::hash_bytes(b"bundle"));
+/// assert_eq!(parse_record_path(&build_record_path(&order, &digest.format_hex())), Some((order, digest)));
+/// assert_eq!(parse_record_path("records/shop/podinfo/readme.json"), None);
 /// ```
 #[must_use]
 pub fn parse_record_path(path: &str) -> Option<(OrderRef, Digest)> {

@@ -118,8 +118,8 @@ impl Selector {
     /// use expedite::model::environment::Selector;
     /// let s = Selector::parse("team=web,tier in (front, back),!legacy").unwrap();
     /// let labels = |t: &[(&str, &str)]| t.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect();
-    /// assert!(s.admits(&labels(&[("team", "web"), ("tier", "back")])));
-    /// assert!(!s.admits(&labels(&[("team", "web"), ("tier", "back"), ("legacy", "1")])));
+    /// assert!(s.admits_labels(&labels(&[("team", "web"), ("tier", "back")])));
+    /// assert!(!s.admits_labels(&labels(&[("team", "web"), ("tier", "back"), ("legacy", "1")])));
     /// assert!(Selector::parse("team=web,,").is_err());
     /// ```
     ///

@@ -29,9 +29,9 @@ fn is_hidden(c: char) -> bool {
 /// control, direction or invisible character its escape (`\u{1b}`).
 ///
 /// ```
-/// use expedite::report::escape::line;
-/// assert_eq!(line("done\n\u{1b}[31mred"), "done \\u{1b}[31mred");
-/// assert_eq!(line("Zoë 🍲"), "Zoë 🍲");
+/// use expedite::report::escape::escape_line;
+/// assert_eq!(escape_line("done\n\u{1b}[31mred"), "done \\u{1b}[31mred");
+/// assert_eq!(escape_line("Zoë 🍲"), "Zoë 🍲");
 /// ```
 #[must_use]
 pub fn escape_line(text: &str) -> Cow<'_, str> {
@@ -72,10 +72,10 @@ pub fn measure_width(text: &str) -> usize {
 /// At most `columns` columns of a text that [`escape_line()`] has passed; what is cut is replaced by `…`.
 ///
 /// ```
-/// use expedite::report::escape::truncate;
-/// assert_eq!(truncate("podinfo", 7), "podinfo");
-/// assert_eq!(truncate("podinfo", 6), "podin…");
-/// assert_eq!(truncate("値段表", 5), "値段…");
+/// use expedite::report::escape::truncate_text;
+/// assert_eq!(truncate_text("podinfo", 7), "podinfo");
+/// assert_eq!(truncate_text("podinfo", 6), "podin…");
+/// assert_eq!(truncate_text("値段表", 5), "値段…");
 /// ```
 #[must_use]
 pub fn truncate_text(text: &str, columns: usize) -> Cow<'_, str> {
@@ -100,9 +100,9 @@ pub fn truncate_text(text: &str, columns: usize) -> Cow<'_, str> {
 /// link, mention or reference of the text's own.
 ///
 /// ```
-/// use expedite::report::escape::markdown;
-/// assert_eq!(markdown("a|b *c* @ann #7"), "a\\|b \\*c\\* @&#8203;ann \\#&#8203;7");
-/// assert_eq!(markdown("<img src=x>"), "&lt;img src=x&gt;");
+/// use expedite::report::escape::escape_markdown;
+/// assert_eq!(escape_markdown("a|b *c* @ann #7"), "a\\|b \\*c\\* @&#8203;ann \\#&#8203;7");
+/// assert_eq!(escape_markdown("<img src=x>"), "&lt;img src=x&gt;");
 /// ```
 #[must_use]
 pub fn escape_markdown(text: &str) -> String {
@@ -155,8 +155,8 @@ fn has_digits_only(text: &str) -> bool {
 /// references and bare links still become active.
 ///
 /// ```
-/// use expedite::report::escape::markdown_html;
-/// assert_eq!(markdown_html("<b>*@ann*"), "&lt;b&gt;*@&#8203;ann*");
+/// use expedite::report::escape::escape_markdown_html;
+/// assert_eq!(escape_markdown_html("<b>*@ann*"), "&lt;b&gt;*@&#8203;ann*");
 /// ```
 #[must_use]
 pub fn escape_markdown_html(text: &str) -> String {
@@ -176,8 +176,8 @@ pub fn escape_markdown_html(text: &str) -> String {
 /// cannot hold every text.
 ///
 /// ```
-/// use expedite::report::escape::markdown_code;
-/// assert_eq!(markdown_code("a`|*b"), "<code>a&#96;&#124;&#42;b</code>");
+/// use expedite::report::escape::format_markdown_code;
+/// assert_eq!(format_markdown_code("a`|*b"), "<code>a&#96;&#124;&#42;b</code>");
 /// ```
 #[must_use]
 pub fn format_markdown_code(text: &str) -> String {
@@ -198,8 +198,8 @@ pub fn format_markdown_code(text: &str) -> String {
 /// For the text or a quoted attribute of an HTML page.
 ///
 /// ```
-/// use expedite::report::escape::html;
-/// assert_eq!(html("\"><script>'&"), "&quot;&gt;&lt;script&gt;&#39;&amp;");
+/// use expedite::report::escape::escape_html;
+/// assert_eq!(escape_html("\"><script>'&"), "&quot;&gt;&lt;script&gt;&#39;&amp;");
 /// ```
 #[must_use]
 pub fn escape_html(text: &str) -> String {
@@ -221,8 +221,8 @@ pub fn escape_html(text: &str) -> String {
 /// text's own acts.
 ///
 /// ```
-/// use expedite::report::escape::workflow_data;
-/// assert_eq!(workflow_data("50%\n::error::x"), "50%25%0A::error::x");
+/// use expedite::report::escape::escape_workflow_data;
+/// assert_eq!(escape_workflow_data("50%\n::error::x"), "50%25%0A::error::x");
 /// ```
 #[must_use]
 pub fn escape_workflow_data(text: &str) -> String {
@@ -241,8 +241,8 @@ pub fn escape_workflow_data(text: &str) -> String {
 /// For a property (`file=`, `title=`) of a GitHub workflow command.
 ///
 /// ```
-/// use expedite::report::escape::workflow_property;
-/// assert_eq!(workflow_property("a,b:c"), "a%2Cb%3Ac");
+/// use expedite::report::escape::escape_workflow_property;
+/// assert_eq!(escape_workflow_property("a,b:c"), "a%2Cb%3Ac");
 /// ```
 #[must_use]
 pub fn escape_workflow_property(text: &str) -> String {
@@ -253,8 +253,8 @@ pub fn escape_workflow_property(text: &str) -> String {
 /// `::name::` at the start of a line (spaces before it aside) and the older `##[name]` anywhere in it.
 ///
 /// ```
-/// use expedite::report::escape::workflow_log;
-/// assert_eq!(workflow_log("  ::add-mask::a\nx ##[error]b\n"), "  : :add-mask::a\nx # #[error]b\n");
+/// use expedite::report::escape::escape_workflow_log;
+/// assert_eq!(escape_workflow_log("  ::add-mask::a\nx ##[error]b\n"), "  : :add-mask::a\nx # #[error]b\n");
 /// ```
 #[must_use]
 pub fn escape_workflow_log(text: &str) -> Cow<'_, str> {

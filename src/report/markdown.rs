@@ -89,9 +89,9 @@ const FINGERPRINT: &str = "<!-- expedite:fingerprint ";
 /// The fingerprint on a page: the last one, because an earlier match may be part of a diff.
 ///
 /// ```
-/// use expedite::report::markdown::fingerprint;
-/// assert_eq!(fingerprint("…\n<!-- expedite:fingerprint e1.x -->\n"), Some("e1.x"));
-/// assert_eq!(fingerprint("no plan"), None);
+/// use expedite::report::markdown::find_fingerprint;
+/// assert_eq!(find_fingerprint("…\n<!-- expedite:fingerprint e1.x -->\n"), Some("e1.x"));
+/// assert_eq!(find_fingerprint("no plan"), None);
 /// ```
 #[must_use]
 pub fn find_fingerprint(page: &str) -> Option<&str> {

@@ -21,8 +21,8 @@ pub const SERVING: &str = "serving";
 /// ```
 /// use expedite::{model::id::Namespace, report::names};
 /// let shop = Namespace::parse("shop").unwrap();
-/// assert_eq!(names::line(names::ORDER, &shop, "web", &[]), "order.delivery.kokumi.dev/shop/web\n");
-/// assert_eq!(names::line(names::ORDER, &shop, "web", &[shop.clone()]), "order.delivery.kokumi.dev/web\n");
+/// assert_eq!(names::format_line(names::ORDER, &shop, "web", &[]), "order.delivery.kokumi.dev/shop/web\n");
+/// assert_eq!(names::format_line(names::ORDER, &shop, "web", &[shop.clone()]), "order.delivery.kokumi.dev/web\n");
 /// ```
 #[must_use]
 pub fn format_line(kind: &str, namespace: &Namespace, name: &str, asked: &[Namespace]) -> String {

@@ -5,12 +5,12 @@ use url::Url;
 /// The page that opens a pull request from `branch` into `base`; `None`: the host is not a known forge.
 ///
 /// ```
-/// use expedite::report::pull_request::url;
+/// use expedite::report::pull_request::build_url;
 /// assert_eq!(
-///     url("git@github.com:acme/gitops.git", "main", "promote/podinfo").as_deref(),
+///     build_url("git@github.com:acme/gitops.git", "main", "promote/podinfo").as_deref(),
 ///     Some("https://github.com/acme/gitops/compare/main...promote/podinfo?expand=1")
 /// );
-/// assert_eq!(url("/srv/gitops.git", "main", "x"), None);
+/// assert_eq!(build_url("/srv/gitops.git", "main", "x"), None);
 /// ```
 #[must_use]
 pub fn build_url(repository: &str, base: &str, branch: &str) -> Option<String> {

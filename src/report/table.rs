@@ -76,12 +76,12 @@ fn push_cells<'a>(out: &mut String, widths: &[usize], cells: impl Iterator<Item 
 /// only while it matters. A time ahead of `now` is `<invalid>`, one that is not known `<unknown>`.
 ///
 /// ```
-/// use expedite::{model::time::Time, report::table::age};
+/// use expedite::{model::time::Time, report::table::format_age};
 /// let at = |text| Time::parse(text).unwrap();
 /// let now = at("2026-03-10T12:00:00Z");
-/// assert_eq!(age(Some(at("2026-03-10T08:48:00Z")), now), "3h12m");
-/// assert_eq!(age(Some(at("2026-02-28T12:00:00Z")), now), "10d");
-/// assert_eq!(age(None, now), "<unknown>");
+/// assert_eq!(format_age(Some(at("2026-03-10T08:48:00Z")), now), "3h12m");
+/// assert_eq!(format_age(Some(at("2026-02-28T12:00:00Z")), now), "10d");
+/// assert_eq!(format_age(None, now), "<unknown>");
 /// ```
 #[must_use]
 pub fn format_age(then: Option<Time>, now: Time) -> String {

@@ -58,16 +58,16 @@ pub fn find_strictest(
 /// Whether votes that met `old` also had to meet `today`: at least as many, from no other groups.
 ///
 /// ```
-/// use expedite::policy::gates::policy::no_weaker;
+/// use expedite::policy::gates::policy::is_as_strict;
 /// use expedite::model::order::ApprovalPolicy;
 /// let policy = |n, groups: &[&str]| ApprovalPolicy {
 ///     required_approvals: n,
 ///     allowed_groups: groups.iter().map(|g| g.to_string()).collect(),
 /// };
-/// assert!(no_weaker(&policy(2, &["platform"]), &policy(1, &["platform", "shop"])));
-/// assert!(!no_weaker(&policy(1, &["platform"]), &policy(2, &["platform"])));
-/// assert!(!no_weaker(&policy(2, &["platform", "interns"]), &policy(2, &["platform"])));
-/// assert!(!no_weaker(&policy(2, &[]), &policy(2, &["platform"])), "the old votes came from any group");
+/// assert!(is_as_strict(&policy(2, &["platform"]), &policy(1, &["platform", "shop"])));
+/// assert!(!is_as_strict(&policy(1, &["platform"]), &policy(2, &["platform"])));
+/// assert!(!is_as_strict(&policy(2, &["platform", "interns"]), &policy(2, &["platform"])));
+/// assert!(!is_as_strict(&policy(2, &[]), &policy(2, &["platform"])), "the old votes came from any group");
 /// ```
 #[must_use]
 pub fn is_as_strict(old: &ApprovalPolicy, today: &ApprovalPolicy) -> bool {

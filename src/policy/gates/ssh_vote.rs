@@ -25,12 +25,12 @@ const LONGEST: usize = 16 * 1024;
 /// newline, the time in UTC as this product prints it. For these members that is RFC 8785's canonical form.
 ///
 /// ```
-/// use expedite::policy::gates::ssh_vote::bytes;
+/// use expedite::policy::gates::ssh_vote::build_vote_bytes;
 /// use expedite::model::{approval::Ballot, id::{Digest, Namespace, PreparationName}, time::Time};
-/// let signed = bytes(
+/// let signed = build_vote_bytes(
 ///     &Namespace::parse("shop").unwrap(),
 ///     &PreparationName::parse("podinfo-1").unwrap(),
-///     Digest::of(b"{}"),
+///     Digest::hash_bytes(b"{}"),
 ///     Ballot::Approve,
 ///     Time::parse("2026-01-02T10:00:00+01:00").unwrap(),
 /// );

@@ -211,9 +211,9 @@ fn is_cluster_ready(loaded: &Loaded<Cluster>) -> bool {
 /// Normalizes the URL of an API server: scheme and host in lower case, no default port, no trailing slash.
 ///
 /// ```
-/// use expedite::policy::resolve::place::normal_server;
-/// assert_eq!(normal_server("https://EU-1.example:443/"), normal_server("https://eu-1.example"));
-/// assert_ne!(normal_server("https://eu-1.example:6443"), normal_server("https://eu-1.example"));
+/// use expedite::policy::resolve::place::normalize_server;
+/// assert_eq!(normalize_server("https://EU-1.example:443/"), normalize_server("https://eu-1.example"));
+/// assert_ne!(normalize_server("https://eu-1.example:6443"), normalize_server("https://eu-1.example"));
 /// ```
 #[must_use]
 pub fn normalize_server(server: &str) -> String {
