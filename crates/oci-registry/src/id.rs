@@ -25,7 +25,7 @@ fn quote_text(text: &str) -> String {
 ///
 /// ```
 /// use oci_registry::Digest;
-/// let empty = Digest::of(b"{}");
+/// let empty = Digest::hash_bytes(b"{}");
 /// assert_eq!(empty.to_string(), "sha256:44136fa355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a");
 /// assert_eq!(Digest::parse(&empty.to_string()).unwrap(), empty);
 /// assert!(Digest::parse("sha256:44136FA355b3678a1146ad16f7e8649e94fb4fc21fe77e8310c060f61caaff8a").is_err());
@@ -119,7 +119,7 @@ impl From<Digest> for String {
 /// use oci_registry::OciRepository;
 /// let r = OciRepository::parse("registry.shop.example:5000/shop/podinfo").unwrap();
 /// assert_eq!((r.registry(), r.path()), ("registry.shop.example:5000", "shop/podinfo"));
-/// assert_eq!(r.url(), "oci://registry.shop.example:5000/shop/podinfo");
+/// assert_eq!(r.format_url(), "oci://registry.shop.example:5000/shop/podinfo");
 /// assert!(OciRepository::parse("podinfo").is_err());
 /// assert!(OciRepository::parse("shop/podinfo").is_err(), "a registry has a dot, a port or is localhost");
 /// assert!(OciRepository::parse("r.example/Shop").is_err());
@@ -207,7 +207,7 @@ impl From<OciRepository> for String {
 /// use oci_registry::Artifact;
 /// let text = format!("oci://r.example/shop/a@sha256:{}", "0".repeat(64));
 /// let a = Artifact::parse(&text).unwrap();
-/// assert_eq!(a.oci_ref(), text);
+/// assert_eq!(a.format_oci_ref(), text);
 /// assert!(Artifact::parse("oci://r.example/shop/a:v1").is_err());
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
