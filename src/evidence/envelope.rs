@@ -45,8 +45,8 @@ pub fn decode_base64(text: &str) -> Option<Vec<u8>> {
 /// DSSE v1 pre-authentication encoding: the bytes that are signed. Lengths are in bytes.
 ///
 /// ```
-/// use expedite::evidence::envelope::pae;
-/// assert_eq!(pae("http://example.com/HelloWorld", b"hello world"),
+/// use expedite::evidence::envelope::encode_pae;
+/// assert_eq!(encode_pae("http://example.com/HelloWorld", b"hello world"),
 ///     b"DSSEv1 29 http://example.com/HelloWorld 11 hello world");
 /// ```
 #[must_use]

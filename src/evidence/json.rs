@@ -17,10 +17,10 @@ pub const DEPTH: usize = 64;
 /// Says what is wrong and where: not JSON, a repeated name, too deep, text after the value, or not a `T`.
 ///
 /// ```
-/// use expedite::evidence::json::strict;
-/// assert_eq!(strict::<u8>(b" 7 "), Ok(7));
-/// assert!(strict::<serde_json::Value>(br#"{"a":1,"b":{"c":1,"c":2}}"#).unwrap_err().contains("\"c\" twice"));
-/// assert!(strict::<serde_json::Value>(br#"{} {}"#).is_err());
+/// use expedite::evidence::json::parse_strict;
+/// assert_eq!(parse_strict::<u8>(b" 7 "), Ok(7));
+/// assert!(parse_strict::<serde_json::Value>(br#"{"a":1,"b":{"c":1,"c":2}}"#).unwrap_err().contains("\"c\" twice"));
+/// assert!(parse_strict::<serde_json::Value>(br#"{} {}"#).is_err());
 /// ```
 pub fn parse_strict<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, String> {
     check_strict(bytes)?;

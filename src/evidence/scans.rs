@@ -107,11 +107,11 @@ impl Severity {
     ///
     /// ```
     /// use expedite::evidence::scans::Severity;
-    /// assert_eq!(Severity::of_text("HIGH"), Severity::High);
-    /// assert_eq!(Severity::of_text("9.8"), Severity::Critical);
-    /// assert_eq!(Severity::of_text("Negligible"), Severity::Low);
-    /// assert_eq!(Severity::of_text("soon"), Severity::Unknown);
-    /// assert_eq!(Severity::of_text("0.0"), Severity::Unknown);
+    /// assert_eq!(Severity::from_text("HIGH"), Severity::High);
+    /// assert_eq!(Severity::from_text("9.8"), Severity::Critical);
+    /// assert_eq!(Severity::from_text("Negligible"), Severity::Low);
+    /// assert_eq!(Severity::from_text("soon"), Severity::Unknown);
+    /// assert_eq!(Severity::from_text("0.0"), Severity::Unknown);
     /// ```
     #[must_use]
     pub fn from_text(text: &str) -> Self {

@@ -8,9 +8,9 @@ use std::fmt::Write as _;
 /// same repository. The line is an HTML comment, so the page does not show it.
 ///
 /// ```
-/// use expedite::forge::marker;
-/// assert_eq!(marker("prod"), "<!-- expedite:comment 6754af9632a2745e -->");
-/// assert_ne!(marker("prod"), marker("test"));
+/// use expedite::forge::format_marker;
+/// assert_eq!(format_marker("prod"), "<!-- expedite:comment 6754af9632a2745e -->");
+/// assert_ne!(format_marker("prod"), format_marker("test"));
 /// ```
 #[must_use]
 pub fn format_marker(identity: &str) -> String {

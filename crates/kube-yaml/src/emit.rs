@@ -14,9 +14,9 @@ const SIMPLE_KEY: usize = 512;
 /// The document of `value`, ending in exactly one newline.
 ///
 /// ```
-/// use kube_yaml::emit::document;
+/// use kube_yaml::emit::format_document;
 /// let value = serde_json::json!({"name": "no", "path": ".", "digest": "sha256:1f", "args": ["a", {"b": 1}]});
-/// assert_eq!(document(&value), "name: \"no\"\npath: \".\"\ndigest: sha256:1f\nargs:\n- a\n- b: 1\n");
+/// assert_eq!(format_document(&value), "name: \"no\"\npath: \".\"\ndigest: sha256:1f\nargs:\n- a\n- b: 1\n");
 /// ```
 #[must_use]
 pub fn format_document(value: &Value) -> String {

@@ -3,9 +3,9 @@
 /// Number of edits (insert, delete, replace, swap two neighbours) between two names, ignoring case.
 ///
 /// ```
-/// use kube_yaml::spelling::distance;
-/// assert_eq!(distance("promotoin", "promotion"), 1);
-/// assert_eq!(distance("AutoDeploy", "autoDeploy"), 0);
+/// use kube_yaml::spelling::count_edits;
+/// assert_eq!(count_edits("promotoin", "promotion"), 1);
+/// assert_eq!(count_edits("AutoDeploy", "autoDeploy"), 0);
 /// ```
 #[must_use]
 pub fn count_edits(a: &str, b: &str) -> usize {
@@ -15,9 +15,9 @@ pub fn count_edits(a: &str, b: &str) -> usize {
 /// The nearest of `known`, if it is similar enough to be the intended word: at most half of the word differs.
 ///
 /// ```
-/// use kube_yaml::spelling::nearest;
-/// assert_eq!(nearest("aprovals", &["approvals", "checks"]), Some("approvals"));
-/// assert_eq!(nearest("zzz", &["approvals", "checks"]), None);
+/// use kube_yaml::spelling::find_nearest;
+/// assert_eq!(find_nearest("aprovals", &["approvals", "checks"]), Some("approvals"));
+/// assert_eq!(find_nearest("zzz", &["approvals", "checks"]), None);
 /// ```
 #[must_use]
 pub fn find_nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
@@ -29,9 +29,9 @@ pub fn find_nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
 /// (any word of three letters is within two edits of most others).
 ///
 /// ```
-/// use kube_yaml::spelling::misspelt;
-/// assert_eq!(misspelt("enviroment", &["environment"]), Some("environment"));
-/// assert_eq!(misspelt("tag", &["oci"]), None);
+/// use kube_yaml::spelling::find_misspelt;
+/// assert_eq!(find_misspelt("enviroment", &["environment"]), Some("environment"));
+/// assert_eq!(find_misspelt("tag", &["oci"]), None);
 /// ```
 #[must_use]
 pub fn find_misspelt<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {

@@ -176,8 +176,8 @@ impl RegistryEnvironment {
     /// Picks the values that matter out of an environment. An empty value counts as not set.
     ///
     /// ```
-    /// use oci_registry::Environment;
-    /// let e = Environment::from_vars(|name| (name == "HOME").then(|| "/home/cook".into()));
+    /// use oci_registry::RegistryEnvironment;
+    /// let e = RegistryEnvironment::from_vars(|name| (name == "HOME").then(|| "/home/cook".into()));
     /// assert_eq!(e.home.as_deref(), Some(std::path::Path::new("/home/cook")));
     /// assert_eq!(e.docker_config, None);
     /// ```

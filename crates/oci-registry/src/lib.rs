@@ -18,7 +18,7 @@
 //! let registries = Registries::new(RegistriesConfig { hosts, ..Default::default() }).unwrap();
 //!
 //! let repository = OciRepository::parse("registry.shop.example/shop/podinfo").unwrap();
-//! match registries.manifest(&repository, &Reference::Tag("v1".into())).await {
+//! match registries.fetch_manifest(&repository, &Reference::Tag("v1".into())).await {
 //!     Answer::Found(manifest) => println!("{}", manifest.digest),
 //!     Answer::Absent => println!("there is no such tag"),
 //!     Answer::Unread(why) => println!("not known: {}", why.why),
