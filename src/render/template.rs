@@ -457,10 +457,10 @@ more: {{ joined ~ x }}
                 "a: {% for i in range(100) %}{{ long }}{% endfor %}",
                 "t.yaml:1: the printed values are longer than 1 MiB",
             ),
-            ("a: !x {{ order.name }}\n", "t.yaml:1: its output does not read: has a tag"),
+            ("a: !x {{ order.name }}\n", "t.yaml:1: its output does not parse: has a tag"),
             ("a: \u{e000}\n", "t.yaml:1: the template holds a private-use character"),
             ("a: {{ order.name | safe }}\n", "t.yaml:1: "),
-            ("# only a comment\n", "t.yaml:1: its output does not read: is empty"),
+            ("# only a comment\n", "t.yaml:1: its output does not parse: is empty"),
             ("{% extends \"t.yaml\" %}", "t.yaml:1: "),
         ] {
             let found = failure(source, &context);

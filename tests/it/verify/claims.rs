@@ -174,7 +174,7 @@ fn the_kitchens_reject_list_holds_here_too() {
     bench.place.write("objects/kitchen.yaml", format!("{kitchen}{reject}"));
     says(&result(&bench, &[], 5), "admission", "Invalid", "eats baskets");
     bench.place.write("objects/kitchen.yaml", format!("{kitchen}  registries: [other.example]\n"));
-    says(&result(&bench, &[], 5), "admission", "Invalid", "none of the Kitchen's registries");
+    says(&result(&bench, &[], 5), "admission", "Invalid", "not in any of the Kitchen's registries");
     bench.place.write("objects/kitchen.yaml", format!("{kitchen}  registries: [r.example]\n"));
     let found = result(&bench, &[], 0);
     assert!(found["claims"].as_array().unwrap().iter().all(|c| c["name"] != "admission"));
