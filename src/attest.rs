@@ -5,6 +5,7 @@
 
 pub mod attach;
 pub mod key;
+pub mod pem;
 pub use crate::ledger::record;
 pub mod sign;
 

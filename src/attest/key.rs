@@ -1,5 +1,6 @@
 //! The job's signing key: a file that cosign made, a PKCS#8 PEM, or a command in front of a KMS or HSM.
 
+use super::pem;
 use crate::error::{Failure, FailureKind};
 use crate::evidence::envelope::decode_base64;
 use crate::evidence::keys::PublicKey;
@@ -51,15 +52,14 @@ fn make_key_failure(why: impl Into<String>) -> Failure {
 
 impl RecordSigner {
     /// Reads a key file: cosign's encrypted private key (`password` is COSIGN_PASSWORD), or a PKCS#8 PEM; ECDSA
-    /// P-256 or Ed25519.
+    /// P-256 or Ed25519. The line breaks may be lost or written as `\n`, and the whole may be in base64, as CI
+    /// variables often keep it.
     ///
     /// # Errors
     /// Input: another kind of key or file, or a wrong password. No part of the key appears in the message.
     pub fn from_pem(pem: &str, password: Option<&str>) -> Result<Self, Failure> {
-        let label = pem
-            .lines()
-            .find_map(|l| l.trim().strip_prefix("-----BEGIN ")?.strip_suffix("-----"))
-            .ok_or_else(|| make_key_failure("it is not a PEM file"))?;
+        let pem = &pem::restore_lines(pem).ok_or_else(|| make_key_failure("it is not a PEM key"))?;
+        let label = pem::find_label(pem).ok_or_else(|| make_key_failure("it is not a PEM key"))?;
         match label {
             "ENCRYPTED COSIGN PRIVATE KEY" | "ENCRYPTED SIGSTORE PRIVATE KEY" => {
                 let pair =
@@ -81,9 +81,11 @@ impl RecordSigner {
             }
             "EC PRIVATE KEY" => Err(make_key_failure("it is a SEC1 file, which is not supported")
                 .with_hint("convert it to PKCS#8 with: openssl pkcs8 -topk8 -nocrypt -in FILE")),
-            other => Err(make_key_failure(format!(
+            other if pem::is_known_style(other) => Err(make_key_failure(format!(
                 "its first block is {other:?}, which is not a supported private key"
             ))),
+            // A label of another form may be a part of the key.
+            _ => Err(make_key_failure("its first block has an unknown label")),
         }
     }
 

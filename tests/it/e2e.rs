@@ -14,6 +14,7 @@ mod records;
 mod propose;
 mod removal;
 mod rename;
+mod secrets;
 mod shop;
 mod takeover;
 

@@ -1,7 +1,11 @@
-//! Where the key is that a run signs with: `--signer`, else `--key` (a file, or the PEM itself, as CI keeps it),
-//! else the settings' key file.
+//! Where the key is that a run signs with: `--signer`, or `--key` (a file, or the key itself, as CI keeps it), or
+//! the settings' key file.
+//!
+//! The value of `--key` and of EXPEDITE_KEY may be a secret, whatever its form: it is described by its length where
+//! it can be neither read nor used, and never printed.
 
 use crate::attest::key::RecordSigner;
+use crate::attest::pem;
 use crate::error::{At, Failure};
 use crate::evidence::keys::PublicKey;
 use crate::run::signing;
@@ -9,7 +13,7 @@ use crate::settings::Settings;
 use crate::verbs::flags::Common;
 use crate::verbs::setup::{Outside, format_path, strip_empty};
 use std::ffi::OsStr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The signer; none where none is named.
 ///
@@ -38,7 +42,7 @@ pub fn foresee_signer(
     match KeyAt::find_key(common, settings) {
         None => (None, later(signing::make_no_key())),
         Some(KeyAt::Command(_)) => (None, None),
-        Some(place @ (KeyAt::Pem(_) | KeyAt::File(_))) => match place.read_key(outside) {
+        Some(place @ (KeyAt::Pem(_) | KeyAt::Given(_) | KeyAt::File(_))) => match place.read_key(outside) {
             Ok(signer) => (Some(signer.public_key().clone()), None),
             Err(failure) => (None, later(failure)),
         },
@@ -49,9 +53,11 @@ pub fn foresee_signer(
 enum KeyAt<'a> {
     /// `--signer`.
     Command(&'a str),
-    /// `--key` with the PEM itself, as CI keeps it.
+    /// `--key` with the key itself, as CI keeps it.
     Pem(&'a str),
-    /// `--key`, else the settings' key file.
+    /// `--key` with something else: a path, or a key that is damaged.
+    Given(&'a str),
+    /// The settings' key file.
     File(PathBuf),
 }
 
@@ -61,8 +67,8 @@ impl<'a> KeyAt<'a> {
             return Some(Self::Command(command));
         }
         match (strip_empty(common.key.as_deref()), &settings.signing_key_file) {
-            (Some(pem), _) if pem.trim_start().starts_with("-----BEGIN ") => Some(Self::Pem(pem)),
-            (Some(path), _) => Some(Self::File(PathBuf::from(path))),
+            (Some(key), _) if pem::is_pem(key) => Some(Self::Pem(key)),
+            (Some(path), _) => Some(Self::Given(path)),
             (None, Some(path)) => Some(Self::File(path.path.clone())),
             (None, None) => None,
         }
@@ -77,6 +83,8 @@ impl<'a> KeyAt<'a> {
         let path = match self {
             Self::Command(command) => return RecordSigner::from_command(command),
             Self::Pem(pem) => return RecordSigner::from_pem(pem, password),
+            Self::Given(value) if !Path::new(value).exists() => return Err(refuse_value(value)),
+            Self::Given(path) => PathBuf::from(path),
             Self::File(path) => path,
         };
         let at = || At::from_file(format_path(&path));
@@ -87,4 +95,16 @@ impl<'a> KeyAt<'a> {
         })?;
         RecordSigner::from_pem(&pem, password).map_err(|failure| failure.with_place(at()))
     }
+}
+
+/// What to say of a value that is neither a key nor an existing file: it may be a secret.
+fn refuse_value(value: &str) -> Failure {
+    let cause = format!(
+        "the value of --key (or EXPEDITE_KEY) has {} characters; it is not a PEM key, not base64 of one, and not the \
+         path of an existing file",
+        value.chars().count()
+    );
+    Failure::new_input("signing-key", cause)
+        .with_object("the signing key")
+        .with_hint("give the path of the key file, or the whole content of the file, from BEGIN to END")
 }
