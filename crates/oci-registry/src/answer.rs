@@ -1,46 +1,46 @@
-//! What a registry answered: the shapes between transport and judging.
+//! Answers of a registry: the types between transport and judging.
 
 use crate::id::Digest;
 use bytes::Bytes;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 
-/// An answer that keeps "not there" and "could not be read" apart.
+/// An answer that distinguishes "does not exist" from "could not be read".
 #[derive(Debug, Clone)]
 pub enum Answer<T> {
-    /// There, and (where it is addressed by digest) hashed.
+    /// It exists and, if it is addressed by digest, its hash was checked.
     Found(T),
-    /// The registry said so with authority.
+    /// The registry itself said that it does not exist.
     Absent,
-    /// It could not be had or trusted.
+    /// It could not be fetched, or the response cannot be trusted.
     Unread(Unread),
 }
 
-/// A needed answer that could not be had or trusted.
+/// A needed answer that could not be fetched or trusted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unread {
     /// What kind of fault it is.
     pub reason: UnreadReason,
     /// Which request: `GET /v2/shop/podinfo/referrers/sha256:…`; never a credential.
     pub request: String,
-    /// HTTP status, where there was one.
+    /// HTTP status, if there was one.
     pub status: Option<u16>,
-    /// The cause, for a person; stable from run to run.
+    /// The cause, as text for users; the same in each run.
     pub why: String,
-    /// Whether asking again later may fare better without any change by a person.
+    /// Whether a later retry may succeed without any change by a person.
     pub retryable: bool,
 }
 
-/// Why an answer could not be had.
+/// Why an answer could not be fetched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum UnreadReason {
     /// 401 or 403 after authentication.
     Unauthorized,
     /// 429.
     RateLimited,
-    /// No connection, no answer.
+    /// No connection or no response.
     Unreachable,
-    /// Any other fault of the registry, integrity included.
+    /// Any other fault of the registry, including wrong hashes.
     Error,
 }
 
@@ -64,14 +64,14 @@ pub struct Manifest {
     pub bytes: Bytes,
 }
 
-/// `null` where a value may be left out is the same as left out.
+/// For optional members: `null` means the same as an absent member.
 fn read_null_as_default<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     from: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(from)?.unwrap_or_default())
 }
 
-/// An OCI descriptor, as far as we use it.
+/// The members of an OCI descriptor that are used.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
@@ -109,7 +109,7 @@ pub enum EvidencePlace {
 }
 
 impl EvidencePlace {
-    /// For reports.
+    /// Name for reports.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -122,19 +122,19 @@ impl EvidencePlace {
     }
 }
 
-/// Everything that is listed as referring to one digest: API and fallback tag together, each digest once,
-/// in a stable order.
+/// Everything that is listed as a referrer of one digest: API and fallback tag together, each digest once, in a
+/// stable order.
 #[derive(Debug, Clone, Default)]
 pub struct Referrers {
     /// Descriptors with their place.
     pub entries: Vec<(EvidencePlace, Descriptor)>,
-    /// A page or place that could not be read: what was listed may still prove a claim, but nothing is
-    /// "missing" while this is set.
+    /// A page or place that could not be read: the listed entries may still prove a claim, but while this is set
+    /// nothing counts as "missing".
     pub unread: Option<Unread>,
-    /// For people (a fallback tag that is not an index).
+    /// Warnings for users (a fallback tag that is not an index).
     pub warnings: Vec<String>,
-    /// A place that was left out because it hardly ever holds anything: the fallback tag where the API lists
-    /// something, the API where this registry has shown that it has none. Before "missing" is said,
+    /// A place that was left out because it is almost always empty: the fallback tag if the API lists something, the
+    /// API if this registry has shown that it has none. Before anything counts as "missing",
     /// `Registries::referrers_left_out` reads it.
     pub left_out: Option<EvidencePlace>,
 }

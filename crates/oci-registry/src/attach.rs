@@ -1,4 +1,4 @@
-//! Attaching a record to an artifact, once however often and however many at once.
+//! Attaches a record to an artifact exactly once, also with repeated and parallel runs.
 
 use crate::answer::Unread;
 use crate::answer::{Answer, Reference};
@@ -15,28 +15,28 @@ use reqwest::header::{self, HeaderName, HeaderValue};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// What attaching came to.
+/// Result of attaching.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AttachOutcome {
-    /// It was not there before.
+    /// It was attached now.
     New,
-    /// An equal one is attached; nothing was written.
+    /// An equal one was attached before; nothing was written.
     Already,
 }
 
 /// Why a record is not attached.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum AttachError {
-    /// The artifact is not there (any more).
+    /// The artifact does not exist (any longer).
     #[error("the artifact {0} is not in the registry any more")]
     SubjectGone(Digest),
     /// A request failed.
     #[error("{}: {}", .0.request, .0.why)]
     Failed(Unread),
-    /// The record is stored, and the list by which it is found could not be kept.
+    /// The record is stored, but the list of referrers could not be updated.
     #[error("the record is stored but cannot be found: {}: {}", .0.request, .0.why)]
     NotListed(Unread),
-    /// The tag where the list belongs holds something else; it is left alone.
+    /// The tag for the list holds something else, which is not changed.
     #[error("the record is stored but cannot be found: tag {tag} holds {what}, not a list of referrers")]
     NotAnIndex {
         /// The fallback tag.
@@ -44,18 +44,18 @@ pub enum AttachError {
         /// What is there.
         what: String,
     },
-    /// Others kept overwriting the list.
+    /// Other writers kept overwriting the list.
     #[error("the record is stored but cannot be found: tag {tag} was overwritten by others {tries} times")]
     Contended {
         /// The fallback tag.
         tag: String,
-        /// How often it was tried.
+        /// Number of tries.
         tries: u32,
     },
-    /// The settings say that nothing is written to this registry.
+    /// The settings forbid writing to this registry.
     #[error("{0} is read-only by the settings (readOnly)")]
     ReadOnly(String),
-    /// The caller's bytes, digests and subject do not belong together.
+    /// The caller's bytes, digests and subject do not match.
     #[error("the record is not what it should be: {0}")]
     Inconsistent(&'static str),
 }
@@ -71,7 +71,7 @@ pub(crate) struct AttachedRecord<'a> {
 
 impl AttachedRecord<'_> {
     /// # Errors
-    /// The parts do not belong together.
+    /// The parts do not match.
     pub(crate) fn check_record(&self) -> Result<(), AttachError> {
         let body: Value = serde_json::from_slice(self.manifest).unwrap_or_default();
         let subject = body["subject"]["digest"].as_str();
@@ -92,22 +92,22 @@ impl AttachedRecord<'_> {
     }
 }
 
-/// Rounds of putting one blob: an upload that broke off cannot be continued.
+/// Tries of uploading one blob: an interrupted upload cannot be continued.
 const BLOB_ROUNDS: u32 = 2;
-/// How often something that answers 400 is put: docker-registry 2.8 says so (DIGEST_INVALID) while another run
-/// puts the very same manifest or list. The bytes are known to be right: [`Record::check`].
+/// How often an upload with the response 400 is tried: docker-registry 2.8 responds so (DIGEST_INVALID) while another
+/// run uploads the same manifest or list. The bytes are known to be right: [`Record::check`].
 const PUTS: u32 = 4;
 /// Before the second of them; the later ones wait longer.
 const PAUSE: Duration = Duration::from_millis(100);
 
 impl RegistrySession<'_> {
-    /// Attaches; the second value is a warning about the registry.
+    /// Attaches the record; the second value is a warning about the registry.
     pub(crate) async fn attach_record(
         &self,
         record: &AttachedRecord<'_>,
     ) -> Result<(AttachOutcome, Option<String>), AttachError> {
         let tag = format_fallback_tag(record.subject);
-        // One of this run at a time: the list is read, changed and written.
+        // Within this run one at a time, because the list is read, changed and written.
         let turn = self.host.find_turn(&format!("{}:{tag}", self.repository.path()));
         let _turn = turn.lock().await;
         match self.holds_manifest(record.subject).await {
@@ -174,7 +174,7 @@ impl RegistrySession<'_> {
             return Err(odd("says to upload from https to something else, which is refused"));
         }
         place.query_pairs_mut().append_pair("digest", &digest.to_string());
-        // Another host gets the blob, and no credentials: they go to the registry's own origin alone.
+        // Another host gets the blob but no credentials, which are only sent to the registry's own origin.
         let mut put = RegistryCall::new(Method::PUT, place, self.limits.error_body)
             .with_header(header::CONTENT_TYPE, HeaderValue::from_static("application/octet-stream"));
         put.body = bytes.clone();
@@ -203,8 +203,8 @@ impl RegistrySession<'_> {
         self.send_call(&put, BodyExtent::StatusOnly).await
     }
 
-    /// Enters the record in the fallback index, and looks again whether it is still there: registries have
-    /// no compare-and-swap, so the last of two writers wins, and the first has to notice.
+    /// Adds the record to the fallback index, and checks later that it is still listed: registries have no
+    /// compare-and-swap, so the last of two writers wins, and the first one must notice.
     async fn enter_in_fallback(&self, tag: &str, record: &AttachedRecord<'_>) -> Result<(), AttachError> {
         let entry = build_descriptor(record.manifest, record.digest);
         let mut written = false;
@@ -228,9 +228,9 @@ impl RegistrySession<'_> {
             }
             let reply = self.put_manifest(tag, OCI_INDEX, &bytes, etag.as_ref()).await;
             match reply {
-                // Somebody was faster, and this registry notices.
+                // Another writer was faster, and this registry detects it.
                 Ok(reply) if matches!(reply.status, 409 | 412) => {}
-                // Somebody writes right now; the list is read again, so that nothing of theirs is lost.
+                // Another writer is active; the list is read again, so that its entries are not lost.
                 Ok(reply)
                     if reply.status == 400 && refusals + 1 < PUTS && round < self.limits.index_tries =>
                 {
@@ -254,8 +254,8 @@ impl RegistrySession<'_> {
         }
     }
 
-    /// Long enough that a writer who had read the list before we wrote it has written by now: three times what
-    /// our own round took, and some at random, so that two do not keep in step.
+    /// A pause after which a writer that had read the list before our write must have written: three times our own
+    /// duration, plus a random part, so that two writers do not stay in step.
     async fn wait_until_settled(&self, took: Duration, round: u32) {
         let least = self.limits.settle.max(took.saturating_mul(3)).min(Duration::from_secs(10));
         let spread = least.mul_f64(rand::rng().random_range(0.0..f64::from(round)));
@@ -268,7 +268,7 @@ impl RegistrySession<'_> {
         tokio::time::sleep(time.min(self.budget.remaining())).await;
     }
 
-    /// The list as it is now, and its ETag where the registry gives one.
+    /// The current list, and its ETag if the registry sends one.
     async fn fetch_fallback_index(&self, tag: &str) -> Result<(Option<Bytes>, Option<HeaderValue>), Unread> {
         match self.fetch_manifest_with_etag(&Reference::Tag(tag.to_owned())).await {
             Answer::Found((manifest, etag)) => Ok((Some(manifest.bytes), etag)),
@@ -278,7 +278,7 @@ impl RegistrySession<'_> {
     }
 }
 
-/// Only these say that something is stored now.
+/// Only these statuses mean that something is stored.
 fn check_created(reply: Result<Reply, Unread>) -> Result<Reply, Unread> {
     let reply = reply?;
     match reply.status {

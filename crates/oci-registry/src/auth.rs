@@ -1,8 +1,8 @@
-//! Who we are to a registry: answers challenges, and keeps tokens per repository and action.
+//! Authentication at a registry: answers challenges, and keeps tokens per repository and action.
 //!
-//! Nothing is asked before a registry challenges. Concurrent requests share one token: the first fetches it,
-//! the others wait. A credential goes to the registry that the settings name and to the token endpoint that it
-//! names itself (within the rules of `realm`), never to where a redirect leads.
+//! No token is requested before a registry sends a challenge. Concurrent requests share one token: the first fetches
+//! it, the others wait. Credentials are sent to the registry in the settings and to the token endpoint that it names
+//! (within the rules of `realm`), never to the target of a redirect.
 
 use crate::answer::UnreadReason;
 use crate::challenge::{self, Challenge};
@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Mutex as AsyncMutex;
 
-/// What a request does to a repository; tokens for reading and for writing are kept apart, so that being
-/// denied the one spoils nothing of the other.
+/// What a request does to a repository; tokens for reading and for writing are separate, so that a denied one does not
+/// affect the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Action {
     Pull,
@@ -27,7 +27,7 @@ pub(crate) enum Action {
 }
 
 impl Action {
-    /// As scopes name it (distribution's token specification).
+    /// Its name in scopes (distribution's token specification).
     pub(crate) fn scope(self) -> &'static str {
         match self {
             Self::Pull => "pull",
@@ -36,12 +36,12 @@ impl Action {
     }
 }
 
-/// How a registry wants to know its clients, as learnt from its answers.
+/// How a registry authenticates clients, as learnt from its responses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Scheme {
-    /// Nothing was asked yet.
+    /// No response was seen yet.
     Unknown,
-    /// It answered without a challenge.
+    /// It responded without a challenge.
     Open,
     Basic,
     Bearer {
@@ -61,17 +61,17 @@ enum TokenState {
         token: RegistrySecret,
         until: Instant,
     },
-    /// Nobody asks again before this.
+    /// No request is sent before this time.
     Refused {
         why: crate::answer::Unread,
         until: Instant,
     },
 }
 
-/// What one registry has asked of us, and what we hold for it.
+/// The challenges of one registry, and our tokens for it.
 #[derive(Debug)]
 pub(crate) struct Auth {
-    /// Whose credentials are used: the registry's name, or the mirror's.
+    /// The name for looking up credentials: the registry's, or the mirror's.
     owner: String,
     credentials: Arc<RegistryCredentials>,
     scheme: Mutex<Scheme>,
@@ -86,7 +86,7 @@ pub(crate) struct Auth {
 #[derive(Debug, Clone)]
 pub(crate) struct RegistryAuthorization {
     pub header: HeaderValue,
-    /// It was made for this very request: when it is refused, another one would be too.
+    /// It was fetched for this request: if it is refused, another one would be refused too.
     pub fresh: bool,
 }
 
@@ -102,7 +102,7 @@ impl Auth {
         }
     }
 
-    /// Whether no answer has been seen yet.
+    /// Whether no response has been seen yet.
     pub(crate) fn is_unknown(&self) -> bool {
         self.scheme() == Scheme::Unknown
     }
@@ -115,7 +115,7 @@ impl Auth {
         *self.scheme.lock().unwrap_or_else(PoisonError::into_inner) = scheme;
     }
 
-    /// The first request was no challenge; whoever meets one later learns from it.
+    /// The first response was not a challenge; a later request may still get one.
     pub(crate) fn learn_nothing(&self) {
         let mut scheme = self.scheme.lock().unwrap_or_else(PoisonError::into_inner);
         if *scheme == Scheme::Unknown {
@@ -123,7 +123,7 @@ impl Auth {
         }
     }
 
-    /// Learns from an answer of the registry itself; `true`: it was a challenge that can be answered.
+    /// Learns from a response of the registry itself; `true`: it was a challenge that can be answered.
     pub(crate) fn accept_challenge(&self, reply: &Reply, path: &str, action: Action) -> bool {
         let headers = reply.headers.get_all(header::WWW_AUTHENTICATE);
         let challenge = match reply.status {
@@ -150,8 +150,8 @@ impl Auth {
         }
     }
 
-    /// Our own scope; and the challenge's, where the registry knows the repository by another name. Never more
-    /// actions than needed: asking for what is not allowed may be refused whole.
+    /// Our own scope, and the challenge's if the registry knows the repository by another name. Never more actions than
+    /// needed, because a request with a forbidden action may be refused completely.
     fn collect_scopes(&self, path: &str, action: Action) -> Vec<String> {
         let own = format!("repository:{path}:{}", action.scope());
         let scopes = self.scopes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -168,7 +168,7 @@ impl Auth {
 }
 
 impl RegistrySession<'_> {
-    /// What to send with a request, by what is known of the registry. `refused`: a header that did not do.
+    /// The header for a request, from what is known of the registry. `refused`: a header that was refused before.
     pub(crate) async fn resolve_authorization(
         &self,
         line: &str,
@@ -232,7 +232,7 @@ impl RegistrySession<'_> {
         })
     }
 
-    /// The token of this repository and action: kept, or fetched by whoever comes first.
+    /// The token of this repository and action: a kept one, or a new one that the first request fetches.
     async fn resolve_bearer(
         &self,
         line: &str,
@@ -275,7 +275,7 @@ impl RegistrySession<'_> {
     }
 }
 
-/// What a token is asked with.
+/// The content of a token request.
 #[derive(Debug)]
 pub(crate) struct WantedToken {
     pub realm: String,
@@ -287,7 +287,7 @@ fn make_bearer_header(token: &RegistrySecret, line: &str) -> Result<HeaderValue,
     make_sensitive_header(&format!("Bearer {}", token.reveal()), line)
 }
 
-/// A header that the HTTP stack does not print either.
+/// A header that the HTTP library does not print either.
 pub(crate) fn make_sensitive_header(text: &str, line: &str) -> Result<HeaderValue, RequestFault> {
     let mut value = HeaderValue::from_str(text).map_err(|_| {
         let why = "configuration: a credential has characters that a header cannot carry";

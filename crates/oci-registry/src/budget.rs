@@ -1,10 +1,10 @@
-//! How much time one artifact may cost. Only active time counts: waiting for a free slot does not, so
-//! that the last of a thousand artifacts has as much as the first.
+//! The time limit of one artifact. Only active time counts, not waiting for a free slot, so that the last of a thousand
+//! artifacts has as much time as the first.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Active time of operations that may run beside each other: the union of their intervals.
+/// Active time of operations that may run in parallel: the union of their intervals.
 #[derive(Debug)]
 pub(crate) struct Budget {
     limit: Duration,
@@ -23,7 +23,7 @@ impl Budget {
         Arc::new(Self { limit, state: Mutex::default() })
     }
 
-    /// What is left.
+    /// The remaining time.
     pub(crate) fn remaining(&self) -> Duration {
         let state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let running = state.since.map_or(Duration::ZERO, |s| s.elapsed());
@@ -41,7 +41,7 @@ impl Budget {
     }
 }
 
-/// Something is being waited for.
+/// An operation is running.
 #[derive(Debug)]
 pub(crate) struct Activity(Arc<Budget>);
 

@@ -1,6 +1,5 @@
-//! Blobs kept between runs, in a folder. What is found there is hashed before use, so that a poisoned folder
-//! can do no more than miss; whether the registry still holds the blob is asked of the registry all the same.
-//! A folder that cannot be written costs a warning, nothing else.
+//! Blobs in a folder, kept between runs. Each is hashed before use, so that a manipulated folder only causes cache
+//! misses; the registry is still asked whether it has the blob. A folder that cannot be written causes only a warning.
 
 use crate::answer::Descriptor;
 use crate::id::Digest;
@@ -22,7 +21,7 @@ impl BlobCache {
         Self { folder: folder.map(|f| f.join("sha256")), warnings: Mutex::default() }
     }
 
-    /// The blob, where it is there and is what it should be.
+    /// The blob, if it exists and has the right hash.
     pub(crate) fn get(&self, blob: &Descriptor) -> Option<Bytes> {
         let path = self.folder.as_ref()?.join(blob.digest.format_hex());
         if !fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() == blob.size) {
@@ -38,7 +37,7 @@ impl BlobCache {
         let Some(folder) = &self.folder else { return };
         let written = (|| {
             fs::create_dir_all(folder)?;
-            // Complete under its name, or not there: another run may be reading.
+            // A file must never be partly written under its name, because another run may be reading it.
             let mut file = tempfile::NamedTempFile::new_in(folder)?;
             file.write_all(bytes)?;
             file.persist(folder.join(digest.format_hex())).map_err(|e| e.error)?;

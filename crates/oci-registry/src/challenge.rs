@@ -1,6 +1,6 @@
 //! Reading `WWW-Authenticate` (RFC 9110, 11.6.1): several challenges, in one header or in several.
 
-/// What a registry asks for, as far as we can give it.
+/// A challenge of a registry that we can answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Challenge {
     /// A token from `realm`.

@@ -1,7 +1,7 @@
 //! The HTTP clients: certificate roots, proxies, time-outs. One pool per set of certificate authorities.
 //!
-//! Nothing here follows a redirect or asks for compressed bodies: redirects are `http`'s to judge, and a
-//! cap on bytes is a cap on what was sent.
+//! These clients do not follow redirects and do not request compressed bodies: `http` decides about redirects, and a
+//! limit on bytes must limit the bytes that were sent.
 
 use crate::config::{ConfigError, RegistriesConfig, RegistryEnvironment, RegistryLimits};
 use crate::realm::{Guarded, Reach};
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use url::Url;
 
-/// What tells one client from another: its own certificate authorities, and whom it may talk to.
+/// The properties that distinguish clients: certificate authorities, and the allowed hosts.
 type ClientKind = (Option<PathBuf>, Reach);
 
 #[derive(Debug)]
@@ -33,7 +33,7 @@ impl Clients {
         Self { agent: config.agent().to_owned(), environment, limits, made: Mutex::default(), proxies }
     }
 
-    /// How we call ourselves to a token endpoint.
+    /// Our name in requests to a token endpoint.
     pub(crate) fn name(&self) -> &str {
         self.agent.split('/').next().unwrap_or_default()
     }
@@ -60,7 +60,7 @@ impl Clients {
             );
             return self.build_client(extra, true, reach);
         }
-        // A machine without any authorities (a bare container) still reads plain HTTP.
+        // A machine without any authorities (a minimal container) can still use plain HTTP.
         self.build_client(extra.clone(), false, reach).or_else(|_| self.build_client(extra, true, reach))
     }
 
@@ -108,7 +108,7 @@ fn read_certificates(file: &Path) -> Result<Vec<Certificate>, String> {
     Ok(list)
 }
 
-/// Checks a `caFile` of the settings before anything is asked.
+/// Checks a `caFile` of the settings before any request.
 ///
 /// # Errors
 /// Names the file.

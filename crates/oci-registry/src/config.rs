@@ -1,6 +1,6 @@
-//! What this crate is told: per registry settings, caps and times, and the environment's values.
+//! The configuration of this crate: settings per registry, limits and times, and the environment's values.
 //!
-//! Everything comes in from the caller; nothing here or below reads the process environment.
+//! The caller passes everything; nothing in this crate reads the process environment.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,19 +9,19 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How requests name their sender where the caller gives no name.
+/// The User-Agent of requests if the caller gives none.
 const AGENT: &str = concat!("oci-registry/", env!("CARGO_PKG_VERSION"));
 
 /// All that [`super::Registries`] needs to know.
 #[derive(Debug, Clone, Default)]
 pub struct RegistriesConfig {
-    /// By `host[:port]` as written in an `ociRef`; one that is not here has the defaults.
+    /// By `host[:port]` as written in an `ociRef`; a registry that is not listed has the defaults.
     pub hosts: BTreeMap<String, HostConfig>,
     /// Caps, time-outs, budgets.
     pub limits: RegistryLimits,
-    /// Where blobs are kept between runs; what is found there is hashed again before use.
+    /// Folder for blobs between runs; each is hashed again before use.
     pub cache_dir: Option<PathBuf>,
-    /// No HTTP request is made; image layout folders still answer.
+    /// Send no HTTP requests; image layout folders can still be read.
     pub offline: bool,
     /// Credentials, certificate roots and proxies, as the environment names them.
     pub environment: RegistryEnvironment,
@@ -69,12 +69,12 @@ impl RegistriesConfig {
 pub struct HostConfig {
     /// `http://` instead of `https://`.
     pub plain_http: bool,
-    /// Ask here instead: `https://host[:port]` or `http://host[:port]`. The registry's own credentials
-    /// never go there; the mirror's (looked up under its own host) do.
+    /// Address to use instead: `https://host[:port]` or `http://host[:port]`. The registry's own credentials are
+    /// never sent there; the mirror's (looked up under its own host) are.
     pub mirror: Option<String>,
-    /// This folder is the registry: one OCI image layout per repository, in the sub-folder of its path.
+    /// A folder to use instead of the registry: one OCI image layout per repository, in the sub-folder of its path.
     pub layout: Option<PathBuf>,
-    /// PEM file of certificate authorities, trusted beside the system's.
+    /// PEM file of certificate authorities, trusted in addition to the system's.
     pub ca_file: Option<PathBuf>,
     /// Requests at once.
     pub concurrency: Option<NonZeroUsize>,
@@ -89,7 +89,7 @@ pub struct RegistryLimits {
     pub manifest: u64,
     /// Largest answer of a token endpoint, bytes.
     pub token: u64,
-    /// How much of an error's body is looked at, bytes.
+    /// How much of an error's body is read, in bytes.
     pub error_body: u64,
     /// Referrers of one digest.
     pub candidates: usize,
@@ -97,19 +97,19 @@ pub struct RegistryLimits {
     pub pages: usize,
     /// Redirects of one request.
     pub redirects: usize,
-    /// Until a connection stands.
+    /// Longest time until a connection is established.
     pub connect: Duration,
-    /// Without one byte from the registry.
+    /// Longest time without a byte from the registry.
     pub idle: Duration,
     /// Active time of one artifact (see [`super::Registries::with_artifact_budget`]), waiting for a free slot excluded.
     pub artifact: Duration,
     /// Tries of one request.
     pub tries: u32,
-    /// Pause before the second try; it doubles. `Retry-After` counts more.
+    /// Pause before the second try; it doubles for each later one. `Retry-After` takes precedence.
     pub backoff: Duration,
-    /// How long a registry that could not be reached is not asked again.
+    /// How long an unreachable registry is not tried again.
     pub hold_off: Duration,
-    /// Time of a credential helper.
+    /// Longest time of a credential helper.
     pub helper: Duration,
     /// Requests at once, per registry.
     pub concurrency: NonZeroUsize,
@@ -149,7 +149,7 @@ impl Default for RegistryLimits {
     }
 }
 
-/// The environment's values that matter here, handed in from the edge.
+/// The values of the environment that are used here, passed in by the caller.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct RegistryEnvironment {
     /// `DOCKER_CONFIG`: folder of docker's `config.json`.

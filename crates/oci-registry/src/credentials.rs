@@ -1,4 +1,4 @@
-//! Credentials as docker and podman keep them.
+//! Credentials from the files and helpers of docker and podman.
 //!
 //! Order: `$DOCKER_CONFIG/config.json` (else `~/.docker/config.json`), `$REGISTRY_AUTH_FILE`,
 //! `$XDG_RUNTIME_DIR/containers/auth.json`. In each: the registry's own helper, else the store, else what is
@@ -21,10 +21,10 @@ use tokio::sync::OnceCell;
 
 /// The key under which docker keeps Docker Hub's credentials.
 const HUB_KEY: &str = "https://index.docker.io/v1/";
-/// Most that is read of a helper's output, bytes.
+/// Largest output of a helper that is read, in bytes.
 const HELPER_OUTPUT: usize = 64 << 10;
 
-/// What is known of a registry.
+/// Known credentials for a registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Credential {
     /// Nothing.
@@ -33,11 +33,11 @@ pub(crate) enum Credential {
     Basic { user: String, password: RegistrySecret },
     /// A refresh token for the token endpoint.
     Identity(RegistrySecret),
-    /// Used as Bearer token as it is.
+    /// Used directly as Bearer token.
     Registry(RegistrySecret),
 }
 
-/// One configuration file, as far as we use it.
+/// The members of one configuration file that are used.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct ConfigFile {
@@ -80,10 +80,10 @@ impl RegistryCredentials {
         Self { environment, patience, files: OnceLock::new(), helpers: Mutex::default() }
     }
 
-    /// What is known for a repository of a registry.
+    /// The credentials for a repository of a registry.
     ///
     /// # Errors
-    /// Names the file or the helper that cannot be used; never shows what is in it.
+    /// Names the file or the helper that cannot be used; never shows its content.
     pub(crate) async fn look_up_credential(&self, registry: &str, path: &str) -> Result<Credential, String> {
         let files = self.files.get_or_init(|| self.read_files()).as_ref().map_err(Clone::clone)?;
         let keys = list_keys(registry, path);
@@ -124,7 +124,7 @@ impl RegistryCredentials {
         for path in [docker, e.registry_auth_file.clone(), runtime].into_iter().flatten() {
             match std::fs::read(&path) {
                 Ok(bytes) => {
-                    // serde's own message could quote what is in the file.
+                    // serde's own message could quote a secret from the file.
                     let config = serde_json::from_slice(&bytes)
                         .map_err(|_| format!("{}: not a configuration of registry logins", path.display()))?;
                     files.push((path, config));
@@ -169,7 +169,7 @@ impl RegistryCredentials {
         })?;
         let output = ended.output;
         if !ended.status.success() {
-            // The protocol has errors on stdout.
+            // In this protocol errors are on stdout.
             return match String::from_utf8_lossy(&output).contains("credentials not found") {
                 true => Ok(None),
                 false => Err("fails".into()),
@@ -200,7 +200,7 @@ struct HelperOutput {
 }
 
 impl CredentialEntry {
-    /// `Ok(None)`: the entry is there and empty, as a store leaves it.
+    /// `Ok(None)`: the entry exists and is empty, as a store leaves it.
     fn parse_credential(&self) -> Result<Option<Credential>, &'static str> {
         let given = |text: &Option<String>| text.clone().filter(|t| !t.is_empty());
         if let Some(token) = given(&self.registrytoken) {
@@ -254,7 +254,7 @@ fn list_keys(registry: &str, path: &str) -> Vec<String> {
     keys
 }
 
-/// A value by its key: exactly, else by what a key with scheme, API path or trailing slash means.
+/// A value by its key: an exact match, otherwise a key that has a scheme, API path or trailing slash in addition.
 fn find_by_key<'a, T>(map: &'a BTreeMap<String, T>, key: &str) -> Option<&'a T> {
     map.get(key).or_else(|| map.iter().find(|(k, _)| strip_key(k) == key).map(|(_, v)| v))
 }

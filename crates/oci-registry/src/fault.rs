@@ -1,5 +1,5 @@
-//! What a bad answer means, and the words for it. Wording is stable from run to run: no times, no
-//! counters, and of a registry's own text only what does not change with every request.
+//! The meaning of error responses, and their messages. Messages are the same in each run: no times, no counters, and
+//! only those parts of a registry's own text that do not change with every request.
 
 use crate::answer::Unread;
 use crate::answer::UnreadReason;
@@ -10,11 +10,11 @@ use std::io;
 use std::time::Duration;
 use url::Url;
 
-/// Longest piece of foreign text in a message, characters.
+/// Longest piece of untrusted text in a message, in characters.
 const FOREIGN: usize = 120;
 
-/// The request as a report names it: method, scheme, host, path. Never the query: redirects carry
-/// signatures there.
+/// The request in the form for reports: method, scheme, host, path. Never the query, because redirects have signatures
+/// there.
 pub(crate) fn format_request_line(method: &str, url: &Url) -> String {
     format!("{method} {}", strip_query(url))
 }
@@ -30,7 +30,7 @@ pub(crate) fn strip_query(url: &Url) -> String {
     bare.into()
 }
 
-/// An Unread of this room.
+/// Makes an Unread.
 pub(crate) fn make_unread(
     reason: UnreadReason,
     request: &str,
@@ -41,7 +41,7 @@ pub(crate) fn make_unread(
     Unread { reason, request: request.to_owned(), status, why: why.into(), retryable }
 }
 
-/// The bytes are not what was asked for.
+/// The bytes are not the requested ones.
 pub(crate) fn make_integrity_unread(request: &str, status: Option<u16>, why: impl Into<String>) -> Unread {
     make_unread(UnreadReason::Error, request, status, format!("integrity: {}", why.into()), false)
 }
@@ -51,26 +51,26 @@ pub(crate) fn make_broken_unread(request: &str, status: Option<u16>, why: impl I
     make_unread(UnreadReason::Error, request, status, why, false)
 }
 
-/// One try that brought no usable answer.
+/// One try without a usable response.
 #[derive(Debug)]
 pub(crate) struct RequestFault {
-    /// What to say when it was the last try.
+    /// The result if it was the last try.
     pub unread: Unread,
-    /// Another try may fare better.
+    /// A retry may succeed.
     pub transient: bool,
-    /// Nothing answers there: others need not try for a while.
+    /// The host does not respond: other requests should not try for a while.
     pub unreachable: bool,
-    /// The pause that was asked for.
+    /// The pause that the registry asked for.
     pub retry_after: Option<Duration>,
 }
 
 impl RequestFault {
-    /// Trying again is of no use.
+    /// A retry would not help.
     pub(crate) fn from_unread(unread: Unread) -> Self {
         Self { unread, transient: false, unreachable: false, retry_after: None }
     }
 
-    /// Nothing answered in time, or the connection broke.
+    /// No response in time, or the connection broke.
     pub(crate) fn from_silence(request: &str, why: impl Into<String>, unreachable: bool) -> Self {
         Self {
             unread: make_unread(UnreadReason::Unreachable, request, None, why, true),
@@ -80,7 +80,7 @@ impl RequestFault {
         }
     }
 
-    /// From the HTTP stack.
+    /// An error of the HTTP library.
     pub(crate) fn from_transport(request: &str, error: &reqwest::Error) -> Self {
         if error.is_builder() {
             return Self::from_unread(make_broken_unread(request, None, "the request cannot be made"));
@@ -95,7 +95,7 @@ impl RequestFault {
         if let Some(tls) = causes.iter().find_map(|cause| cause.downcast_ref::<rustls::Error>()) {
             return Self::from_tls(request, tls);
         }
-        // These errors have no type that can be named.
+        // These errors have no public type.
         let says = |text: &str| causes.iter().any(|cause| cause.to_string().contains(text));
         if says("proxy authorization required") {
             let why = "the proxy wants credentials (407)";
@@ -129,7 +129,7 @@ impl RequestFault {
     }
 }
 
-/// Everything that caused an error. What an `io::Error` wraps is not among its sources.
+/// All causes of an error. The error inside an `io::Error` is not one of its sources.
 fn collect_causes(error: &reqwest::Error) -> Vec<&(dyn std::error::Error + 'static)> {
     let mut found = Vec::new();
     let mut next = error.source();
@@ -144,7 +144,7 @@ fn collect_causes(error: &reqwest::Error) -> Vec<&(dyn std::error::Error + 'stat
 }
 
 fn describe_io_kind(kind: io::ErrorKind) -> Option<&'static str> {
-    // The list of kinds is open: what is not named here has no words of its own.
+    // The list of kinds is open: other kinds have no message of their own.
     Some(match kind {
         io::ErrorKind::ConnectionRefused => "connection refused",
         io::ErrorKind::ConnectionReset | io::ErrorKind::ConnectionAborted | io::ErrorKind::BrokenPipe => {
@@ -156,7 +156,7 @@ fn describe_io_kind(kind: io::ErrorKind) -> Option<&'static str> {
     })
 }
 
-/// What a status says, of a request for `whose`, that is neither success nor an authoritative "not there".
+/// The meaning of a status, for a request for `whose`, that is neither a success nor an authoritative "does not exist".
 pub(crate) fn make_refused_unread(request: &str, status: u16, body: &[u8], whose: &str) -> Unread {
     let said = match OciErrors::parse(body) {
         Some(errors) => errors.format_errors(),
@@ -194,7 +194,7 @@ struct OciError {
 }
 
 impl OciErrors {
-    /// Reads the body; `None`: it is no such list. Content-Type is not looked at: registries get it wrong.
+    /// Reads the body; `None`: it is not such a list. Content-Type is ignored, because registries often set it wrong.
     pub(crate) fn parse(body: &[u8]) -> Option<Self> {
         let errors: Self = serde_json::from_slice(body).ok()?;
         (!errors.errors.is_empty()).then_some(errors)
@@ -224,15 +224,15 @@ impl OciErrors {
 /// Codes that say "you may not", whatever status carries them.
 const DENIALS: &[&str] = &["UNAUTHORIZED", "DENIED", "TOOMANYREQUESTS"];
 
-/// Whether a 404 says with authority that the thing is not there: a registry's own error, or nothing at
-/// all (the body is optional). A web page, or text of a proxy in between, says nothing.
+/// Whether a 404 is an authoritative "does not exist": a registry's own error, or an empty body (the body is optional).
+/// A web page, or the text of a proxy, is not.
 pub(crate) fn is_absence(status: u16, body: &[u8]) -> bool {
     status == 404
         && (body.is_empty() || OciErrors::parse(body).is_some_and(|errors| !errors.has_code(DENIALS)))
 }
 
-/// Foreign text made fit for a message that is kept: one line, cut, and words with a digit in them (request
-/// ids, times, ports, digests) replaced, so that the same fault has the same words in the next run.
+/// Prepares untrusted text for a message: one line, cut, and words that contain a digit (request ids, times, ports,
+/// digests) replaced, so that the same fault has the same message in the next run.
 pub(crate) fn tidy_text(text: &str) -> String {
     let words = text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|w| !w.is_empty());
     let mut line = String::new();

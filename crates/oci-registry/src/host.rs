@@ -1,4 +1,4 @@
-//! One registry as it is talked to: where, with which client, how many at once, and what was learnt of it.
+//! The connection to one registry: its address, client, number of parallel requests, and what was learnt about it.
 
 use crate::answer::Unread;
 use crate::auth::Auth;
@@ -15,20 +15,20 @@ use std::time::{Duration, Instant};
 use tokio::sync::{Mutex as AsyncMutex, OnceCell, Semaphore};
 use url::Url;
 
-/// Docker Hub answers elsewhere than its name says.
+/// Docker Hub has another address than its name.
 const DOCKER_HUB: &str = "registry-1.docker.io";
 
 #[derive(Debug)]
 pub(crate) struct Host {
     /// `scheme://host[:port]/`.
     pub base: Url,
-    /// Or why there is none.
+    /// The client, or why there is none.
     pub client: Result<Client, String>,
-    /// Who we are here.
+    /// Our authentication at this registry.
     pub auth: Auth,
     /// Certificate authorities of this registry.
     pub ca_file: Option<PathBuf>,
-    /// How deep in the network it lies; for judging its token realm.
+    /// Its place in the network (public or private), for checking its token realm.
     pub depth: OnceCell<Depth>,
     /// Requests at once.
     pub slots: Semaphore,
@@ -84,7 +84,7 @@ impl Host {
         self.no_referrers_api.store(true, Ordering::Relaxed);
     }
 
-    /// Why nobody should ask at the moment: the registry is down, or has asked for a long pause.
+    /// Why no request should be sent at the moment: the registry is down, or has asked for a long pause.
     pub(crate) fn find_hold(&self) -> Option<Unread> {
         let mut hold = self.hold.lock().unwrap_or_else(PoisonError::into_inner);
         if hold.as_ref().is_some_and(|(until, _)| *until <= Instant::now()) {
@@ -93,25 +93,25 @@ impl Host {
         hold.as_ref().map(|(_, why)| why.clone())
     }
 
-    /// Nobody should ask for this long.
+    /// No request should be sent for this long.
     pub(crate) fn put_on_hold(&self, pause: Duration, why: &Unread) {
-        // A pause beyond what the clock can say is as good as for ever.
+        // A pause beyond the range of the clock counts as endless.
         let far = Duration::from_secs(365 * 24 * 3600);
         let until = Instant::now() + pause.min(far);
         *self.hold.lock().unwrap_or_else(PoisonError::into_inner) = Some((until, why.clone()));
     }
 }
 
-/// `host[:port]`, as credentials are kept under it.
+/// `host[:port]`, the key of its credentials.
 fn format_authority(base: &Url) -> String {
     let host = base.host_str().unwrap_or_default();
     base.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
 }
 
-/// Where a registry is asked.
+/// The address of a registry.
 ///
 /// # Errors
-/// The mirror is no `http(s)://host[:port]`.
+/// The mirror is not of the form `http(s)://host[:port]`.
 pub(crate) fn resolve_base(registry: &str, config: &HostConfig) -> Result<Url, ConfigError> {
     let wrong = |field: Option<&'static str>, what: &str, why: &str| ConfigError {
         code: "registry-url",

@@ -1,5 +1,5 @@
-//! One request and its answer: redirects, caps, time-outs, tries. What an answer means for a claim is not
-//! known here.
+//! One request and its response: redirects, limits, time-outs, retries. Knows nothing of the meaning of a response for a
+//! claim.
 
 use crate::answer::Unread;
 use crate::answer::UnreadReason;
@@ -41,7 +41,7 @@ pub(crate) struct RegistryCall {
     pub body: Bytes,
     /// A success longer than this is refused.
     pub cap: u64,
-    /// What it does to the repository.
+    /// Its action on the repository.
     pub action: Action,
 }
 
@@ -56,16 +56,16 @@ impl RegistryCall {
         self
     }
 
-    /// As reports name it.
+    /// The form for reports.
     pub(crate) fn format_line(&self) -> String {
         fault::format_request_line(self.method.as_str(), &self.url)
     }
 }
 
-/// A whole answer, of whatever status.
+/// A complete response, with any status.
 #[derive(Debug, Clone)]
 pub(crate) struct Reply {
-    /// The request, as reports name it.
+    /// The request in the form for reports.
     pub line: String,
     pub status: u16,
     pub headers: HeaderMap,
@@ -73,7 +73,7 @@ pub(crate) struct Reply {
     pub body: Bytes,
     /// After redirects.
     pub url: Url,
-    /// What would be allowed: `pull from shop/podinfo`.
+    /// The right that it needs: `pull from shop/podinfo`.
     pub whose: String,
 }
 
@@ -88,13 +88,13 @@ impl Reply {
         whole.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
     }
 
-    /// What this answer says when it is neither success nor absence.
+    /// The meaning of this response if it is neither a success nor absence.
     pub(crate) fn make_refused_unread(&self) -> Unread {
         fault::make_refused_unread(&self.line, self.status, &self.body, &self.whose)
     }
 }
 
-/// What is read of an answer's body.
+/// How much of a response's body is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BodyExtent {
     /// All of it.
@@ -111,10 +111,10 @@ impl RegistrySession<'_> {
         url
     }
 
-    /// Sends until there is an answer that waiting would not better, or tries or time run out.
+    /// Sends until there is a final response, or no tries or no time are left.
     ///
     /// # Errors
-    /// There is no answer at all, or none that may be read.
+    /// There is no response at all, or none that can be read.
     pub(crate) async fn send_call(&self, call: &RegistryCall, body: BodyExtent) -> Result<Reply, Unread> {
         let line = call.format_line();
         if self.offline {
@@ -165,7 +165,7 @@ impl RegistrySession<'_> {
         let closed =
             |_| RequestFault::from_unread(fault::make_broken_unread(line, None, "the run is ending"));
         let _slot = self.host.slots.acquire().await.map_err(closed)?;
-        // The first request to a registry goes alone, so that one challenge teaches all others.
+        // The first request to a registry is sent alone, so that all others can use its challenge.
         let auth = &self.host.auth;
         let first = if auth.is_unknown() { Some(auth.first.lock().await) } else { None };
         let first = first.filter(|_| auth.is_unknown());
@@ -174,11 +174,11 @@ impl RegistrySession<'_> {
         let mut sent = self.resolve_authorization(line, call.action, None).await?;
         let tried = self.follow_redirects(call, line, body, sent.as_ref()).await;
         if tried.is_err() {
-            // No challenge to be had: the others need not queue for it.
+            // There is no challenge: the other requests need not wait for it.
             auth.learn_nothing();
         }
         let mut reply = tried?;
-        // A host that a redirect led to teaches nothing and gets nothing.
+        // The target host of a redirect gets no credentials, and nothing is learnt from it.
         let own = is_same_origin(&reply.url, &self.host.base);
         let again = own && auth.accept_challenge(&reply, self.repository.path(), call.action);
         drop(first);
@@ -273,7 +273,7 @@ impl RegistrySession<'_> {
         self.exchange_request(request, method, url, line, own).await
     }
 
-    /// Sends one request and waits for the head of its answer.
+    /// Sends one request and waits for the head of its response.
     pub(crate) async fn exchange_request(
         &self,
         request: RequestBuilder,
@@ -293,7 +293,7 @@ impl RegistrySession<'_> {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(error)) => {
                 let mut fault = RequestFault::from_transport(line, &error);
-                // A storage host that is down is not the registry.
+                // If a storage host is down, the registry itself may still work.
                 fault.unreachable &= own;
                 Err(fault)
             }
@@ -344,7 +344,7 @@ impl RegistrySession<'_> {
     /// The beginning of an error's body.
     ///
     /// # Errors
-    /// It breaks off, and the status alone does not say enough: a 404 without its body could be anybody's.
+    /// It ends early, and the status alone is not enough: a 404 without its body could come from any proxy.
     pub(crate) async fn read_beginning(
         &self,
         mut response: Response,
@@ -374,7 +374,7 @@ impl RegistrySession<'_> {
         }
     }
 
-    /// Within `limit` and within what is left of the artifact's time.
+    /// Waits within `limit` and within the remaining time of the artifact.
     async fn run_within<T>(&self, limit: Duration, work: impl Future<Output = T>) -> Result<T, Late> {
         tokio::time::timeout(limit.min(self.budget.remaining()), work).await.map_err(|_| Late)
     }
@@ -383,12 +383,12 @@ impl RegistrySession<'_> {
 /// It took too long.
 struct Late;
 
-/// Redirects go anywhere but from https to something else.
+/// Redirects may go anywhere, except from https to another scheme.
 pub(crate) fn can_follow(from: &Url, to: &Url) -> bool {
     matches!((from.scheme(), to.scheme()), (_, "https") | ("http", "http"))
 }
 
-/// Where a redirect leads; `None`: the answer is not one that is followed.
+/// The target of a redirect; `None`: the response is not a redirect that is followed.
 pub(crate) fn find_redirect_target(method: &Method, response: &Response) -> Option<String> {
     let followed = match response.status().as_u16() {
         301..=303 => matches!(*method, Method::GET | Method::HEAD),

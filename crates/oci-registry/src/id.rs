@@ -1,4 +1,4 @@
-//! What is asked for: digests, repositories, and the two together.
+//! Digests, repositories, and pinned artifacts, which are both together.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
@@ -6,7 +6,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-/// Why a text is not the digest or reference it should be. The message is for a person and quotes the text.
+/// Why a text is not a valid digest or reference. The message is for users and quotes the text.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct ParseError(pub String);
@@ -58,7 +58,7 @@ impl Digest {
         Self::from_hex(digits).map_err(|_| wrong("sha256: must be followed by 64 lower-case hex digits"))
     }
 
-    /// Parses the 64 lower-case hex digits without the algorithm, as in-toto subjects carry them.
+    /// Parses the 64 lower-case hex digits without the algorithm, as in in-toto subjects.
     ///
     /// # Errors
     /// Says what is wrong with the text.
@@ -77,7 +77,7 @@ impl Digest {
         hex::encode(self.0)
     }
 
-    /// The first 12 hex digits, for people.
+    /// The first 12 hex digits, for display.
     #[must_use]
     pub fn format_short(&self) -> String {
         hex::encode(&self.0[..6])
@@ -171,7 +171,7 @@ impl OciRepository {
         &self.text[self.slash + 1..]
     }
 
-    /// `oci://<registry>/<path>`, as Argo CD wants it in `repoURL`.
+    /// `oci://<registry>/<path>`, the form of Argo CD's `repoURL`.
     #[must_use]
     pub fn format_url(&self) -> String {
         format!("oci://{}", self.text)
@@ -200,8 +200,7 @@ impl From<OciRepository> for String {
     }
 }
 
-/// One artifact, pinned: a repository and the digest of an image manifest in it. A tag never survives
-/// to this type.
+/// One pinned artifact: a repository and the digest of an image manifest in it. This type never contains a tag.
 ///
 /// ```
 /// use oci_registry::Artifact;
@@ -219,8 +218,8 @@ pub struct Artifact {
 }
 
 impl Artifact {
-    /// Parses `oci://<registry>/<path>[:tag]@sha256:<hex>`; a tag before the digest is dropped, the
-    /// digest is what counts.
+    /// Parses `oci://<registry>/<path>[:tag]@sha256:<hex>`; a tag before the digest is dropped, because only the digest
+    /// counts.
     ///
     /// # Errors
     /// Says what is wrong with the text.

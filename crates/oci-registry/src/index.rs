@@ -1,6 +1,6 @@
-//! Reading a list of referrers: an OCI image index, leniently where it cannot hurt.
+//! Reads a list of referrers: an OCI image index, leniently if this is safe.
 //!
-//! Its entries are hints: whoever wrote them, what they point at is read and judged.
+//! Its entries are hints from unknown writers: the manifests that they name are read and judged.
 
 use crate::answer::Descriptor;
 use crate::id::Digest;
@@ -16,19 +16,19 @@ pub const DOCKER_MANIFEST: &str = "application/vnd.docker.distribution.manifest.
 /// Media type of Docker's manifest list.
 pub const DOCKER_LIST: &str = "application/vnd.docker.distribution.manifest.list.v2+json";
 
-/// What a body that should be an index is.
+/// What a body turned out to be that should be an index.
 #[derive(Debug)]
 pub enum Listing {
     /// An index: each entry, or why it cannot be used.
     Index(Vec<Result<Descriptor, String>>),
-    /// Well-formed, and something else: its media type or a word for it.
+    /// Well-formed, but something else: its media type or a word for it.
     Other(String),
-    /// Not even that.
+    /// Not well-formed.
     Broken(String),
 }
 
-/// Reads the body of a referrers answer or of a fallback tag. Without `mediaType` it is an index when it
-/// looks like one (case 48).
+/// Reads the body of a referrers response or of a fallback tag. Without `mediaType` it is an index if it looks like
+/// one (case 48).
 #[must_use]
 pub fn parse_index(bytes: &[u8]) -> Listing {
     let Ok(Value::Object(body)) = serde_json::from_slice::<Value>(bytes) else {
@@ -51,13 +51,13 @@ pub fn parse_index(bytes: &[u8]) -> Listing {
         Some(Value::Array(entries)) => {
             Listing::Index(entries.iter().enumerate().map(|(i, e)| parse_entry(i, e)).collect())
         }
-        // Go writes an empty list so.
+        // Go writes an empty list in this way.
         Some(Value::Null) => Listing::Index(Vec::new()),
         Some(_) | None => Listing::Broken("it has no list of manifests".into()),
     }
 }
 
-/// A foreign media type, fit for a message.
+/// An untrusted media type, prepared for a message.
 fn format_media_type(kind: &str) -> String {
     kind.chars().filter(char::is_ascii_graphic).take(100).collect()
 }

@@ -1,28 +1,28 @@
-//! Keeping a list of referrers by hand: a fallback index, or a layout's `index.json`. Pure: bytes in, bytes out.
+//! Updates a list of referrers: a fallback index, or a layout's `index.json`. Pure: bytes in, bytes out.
 //!
-//! What others wrote stays, unknown members and all.
+//! Entries of other writers are kept, including unknown members.
 
 use crate::id::Digest;
 use crate::index::{Listing, OCI_INDEX, OCI_MANIFEST, parse_index};
 use serde_json::{Map, Value, json};
 
-/// What becomes of a list that should name a manifest.
+/// Result of adding a manifest to a list.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Entered {
-    /// It is named already.
+    /// The list names it already.
     Already,
-    /// These bytes name it.
+    /// The new bytes of the list, which name it.
     Changed(Vec<u8>),
 }
 
-/// Why a list is left alone.
+/// Why a list is not changed.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum NotEntered {
-    /// It is something else, or broken: what it is.
+    /// It is something else, or broken; says what it is.
     NotAnIndex(String),
 }
 
-/// The descriptor of a manifest as lists carry it: artifactType (the config's type where the manifest has none)
+/// The descriptor of a manifest in lists: artifactType (the config's type if the manifest has none)
 /// and annotations copied (distribution-spec, "Pushing Manifests with Subject").
 pub(crate) fn build_descriptor(manifest: &[u8], digest: &Digest) -> Value {
     let body: Value = serde_json::from_slice(manifest).unwrap_or_default();
@@ -40,10 +40,10 @@ pub(crate) fn build_descriptor(manifest: &[u8], digest: &Digest) -> Value {
     Value::Object(entry)
 }
 
-/// Enters a descriptor into a list; `None`: there is no list yet.
+/// Adds a descriptor to a list; `None`: there is no list yet.
 ///
 /// # Errors
-/// What is there is no OCI index; it stays as it is.
+/// The existing content is not an OCI index; it is not changed.
 pub(crate) fn enter_descriptor(list: Option<&[u8]>, entry: &Value) -> Result<Entered, NotEntered> {
     let Some(bytes) = list else {
         let fresh = json!({"schemaVersion": 2, "mediaType": OCI_INDEX, "manifests": [entry]});

@@ -1,8 +1,8 @@
 //! Image layout folders as a registry: one OCI image layout per repository, in the sub-folder of its path
 //! (`DIR/shop/podinfo/oci-layout`, `index.json`, `blobs/sha256/…`).
 //!
-//! The same rules as over HTTP hold: bytes are hashed, caps apply, "not there" and "cannot be read" are kept
-//! apart. Tags are `org.opencontainers.image.ref.name`: `v1`, or a full reference that ends in `:v1`. A
+//! The same rules as over HTTP apply: bytes are hashed, limits apply, and "does not exist" and "cannot be read" are
+//! distinguished. Tags are `org.opencontainers.image.ref.name`: `v1`, or a full reference that ends in `:v1`. A
 //! layout's list names no subjects, so the listed manifests are opened to see what they refer to.
 
 use crate::answer::Unread;
@@ -24,7 +24,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Annotation that carries a tag (image-spec, "Pre-Defined Annotation Keys").
+/// Annotation with a tag (image-spec, "Pre-Defined Annotation Keys").
 pub(crate) const REF_NAME: &str = "org.opencontainers.image.ref.name";
 
 /// A folder of image layouts that is one registry.
@@ -32,16 +32,16 @@ pub(crate) const REF_NAME: &str = "org.opencontainers.image.ref.name";
 pub(crate) struct Layouts {
     root: PathBuf,
     pub(crate) limits: RegistryLimits,
-    /// What each manifest refers to, learnt from bytes that hashed right: content does not change.
+    /// The subject of each manifest, from bytes with the right hash, whose content cannot change.
     subjects: Mutex<HashMap<Digest, Referrer>>,
-    /// Each repository's list, as long as its file is the same.
+    /// Each repository's list, as long as its file does not change.
     lists: Mutex<HashMap<PathBuf, (Stamp, Arc<IndexEntries>)>>,
 }
 
 /// The entries of an `index.json`: each, or why it cannot be used.
 type IndexEntries = Vec<Result<Descriptor, String>>;
 
-/// Changes when a file is replaced or written.
+/// A value that changes when a file is replaced or written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
@@ -49,7 +49,7 @@ struct Stamp {
     modified: (i64, i64),
 }
 
-/// A manifest as far as listing needs it.
+/// The members of a manifest that listing needs.
 #[derive(Debug, Clone)]
 struct Referrer {
     subject: Option<Digest>,
@@ -95,13 +95,13 @@ impl Layouts {
             }
         };
         let bytes = self.read_hashed(repository, &digest, self.limits.manifest)?;
-        // A layout keeps blobs and manifests together: what is no JSON object is no manifest.
+        // A layout keeps blobs and manifests together: content that is not a JSON object is not a manifest.
         let own = parse_media_type(&bytes).ok_or(Trouble::NotThere)?;
         let listed_type = || entry.map(|e| e.media_type.clone()).unwrap_or_default();
         Ok(Manifest { digest, media_type: own.unwrap_or_else(listed_type), bytes })
     }
 
-    /// Whether this blob is there (its bytes are hashed: in a folder that costs little).
+    /// Whether this blob exists (its bytes are hashed, which is cheap in a folder).
     pub(crate) fn holds_blob(&self, repository: &OciRepository, digest: &Digest) -> Answer<()> {
         make_answer(self.load_index(repository).and_then(|_| self.hash_file(repository, digest)))
     }
@@ -115,7 +115,7 @@ impl Layouts {
         }))
     }
 
-    /// Everything listed whose manifest names `digest` as its subject, and a fallback tag where one was copied.
+    /// Every listed entry whose manifest names `digest` as its subject, and a fallback tag if one was copied.
     pub(crate) fn read_referrers(&self, repository: &OciRepository, digest: &Digest) -> Referrers {
         let mut found = Gathered::new(&self.limits, Referrers::default());
         let listed = match self.load_index(repository) {
@@ -271,7 +271,7 @@ impl Layouts {
         }
     }
 
-    /// A file of a repository's layout, never read past `cap`.
+    /// A file of a repository's layout, read at most up to `cap`.
     fn read_file(&self, repository: &OciRepository, path: &str, cap: u64) -> Result<Bytes, Trouble> {
         let mut bytes = Vec::new();
         let file = self.open_file(repository, path)?;
@@ -286,7 +286,7 @@ impl Layouts {
 
     fn open_file(&self, repository: &OciRepository, path: &str) -> Result<File, Trouble> {
         let file = self.resolve_folder(repository).join(path);
-        // Looked at before it is opened: opening a pipe would wait for ever.
+        // Its type is checked before it is opened, because opening a pipe would wait without end.
         let meta = fs::metadata(&file).map_err(|e| self.make_trouble(repository, path, &e))?;
         if !meta.is_file() {
             return Err(Trouble::Unread(make_broken_unread(
@@ -321,7 +321,7 @@ fn make_mismatch_unread(repository: &OciRepository, path: &str) -> Unread {
     make_integrity_unread(&format_line(repository, path), None, "the bytes do not hash to the digest")
 }
 
-/// As reports name it: stable from machine to machine, so without the folder.
+/// The form for reports, without the folder, so that it is the same on every machine.
 pub(crate) fn format_line(repository: &OciRepository, path: &str) -> String {
     format!("READ {repository}/{path}")
 }
@@ -339,10 +339,10 @@ fn read_stamp(file: &Path) -> Option<Stamp> {
     Some(Stamp { inode: meta.ino(), length: meta.len(), modified: (meta.mtime(), meta.mtime_nsec()) })
 }
 
-/// The entry with this tag; the last one where several carry it, as tools read it.
+/// The entry with this tag; the last one if several have it, as in other tools.
 ///
 /// # Errors
-/// Not there; `Err(Some)`: an entry that cannot be used may have been it.
+/// It does not exist; `Err(Some)`: an unusable entry may have been it.
 fn find_tagged<'a>(listed: &'a IndexEntries, tag: &str) -> Result<&'a Descriptor, Option<String>> {
     if !is_tag(tag) {
         return Err(Some(format!("{tag:?} is no tag")));
@@ -355,7 +355,7 @@ fn find_tagged<'a>(listed: &'a IndexEntries, tag: &str) -> Result<&'a Descriptor
     found.ok_or_else(|| listed.iter().find_map(|entry| entry.as_ref().err().cloned()))
 }
 
-/// What a manifest refers to. Bytes that are no manifest refer to nothing.
+/// The subject of a manifest. Bytes that are not a manifest have no subject.
 fn parse_subject(bytes: &[u8]) -> Referrer {
     #[derive(Deserialize, Default)]
     #[serde(rename_all = "camelCase", default)]

@@ -1,7 +1,7 @@
-//! Attaching a record in an image layout folder, safely beside other processes that do the same.
+//! Attaches a record in an image layout folder, safely with other processes that do the same.
 //!
-//! Blobs appear complete under their name. `index.json` is replaced in one step while `oci-layout` is locked,
-//! so that of two writers neither is lost; tools that do not lock are noticed by reading back.
+//! Blobs appear complete under their name. `index.json` is replaced in one step while `oci-layout` is locked, so that no
+//! entry of two writers is lost; the file is read again to detect tools that do not lock.
 
 use crate::answer::Unread;
 use crate::answer::UnreadReason;
@@ -17,7 +17,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// How long another writer is waited for. Writing takes milliseconds.
+/// Longest wait for another writer. Writing takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Layouts {
@@ -87,7 +87,7 @@ fn lock_file(file: &Path) -> io::Result<File> {
     }
 }
 
-/// A blob under its digest; one that is there with the right bytes stays, a broken one is replaced.
+/// Stores a blob under its digest; an existing one with the right bytes is kept, a broken one is replaced.
 fn store_blob(folder: &Path, digest: &Digest, bytes: &[u8]) -> io::Result<()> {
     let blobs = folder.join("blobs/sha256");
     if fs::read(blobs.join(digest.format_hex())).is_ok_and(|there| there == bytes) {
@@ -97,12 +97,12 @@ fn store_blob(folder: &Path, digest: &Digest, bytes: &[u8]) -> io::Result<()> {
     replace_file(&blobs, &digest.format_hex(), bytes)
 }
 
-/// All of the bytes under this name, or what was there before.
+/// Replaces a file in one step: it has all of the new bytes, or its old content.
 fn replace_file(folder: &Path, name: &str, bytes: &[u8]) -> io::Result<()> {
     let mut file = tempfile::Builder::new().prefix(".expedite-").tempfile_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
-    // A temporary file is private; others read layouts too.
+    // A temporary file is private, but other users may read layouts.
     file.as_file().set_permissions(fs::Permissions::from_mode(0o644))?;
     let target = folder.join(name);
     file.persist(target).map_err(|e| e.error)?;

@@ -1,17 +1,17 @@
-//! Registries and image layout folders behind one face: reading manifests, blobs and referrers, and attaching records.
+//! Registries and image layout folders behind one interface: reads manifests, blobs and referrers, and attaches records.
 //!
-//! An answer is there, authoritatively absent, or unread ([`Answer`]): no fault of a registry ever looks like
-//! "not there". What is addressed by digest is hashed; every answer has a cap, every wait an end. Credentials are
-//! those of docker and podman; they go to the registry that they are for and to no other host.
+//! An answer is found, authoritatively absent, or unread ([`Answer`]): a fault of a registry never looks like absence.
+//! Content that is addressed by digest is hashed; every response has a size limit, every wait a time limit. Credentials
+//! are those of docker and podman; they are sent only to the registry that they are for.
 //!
 //! The crate must not know what the bytes mean: no claims, no keys, no policy, no exit status. It prints nothing
-//! and reads no environment; the caller hands everything in ([`RegistriesConfig`]).
+//! and reads no environment variables; the caller passes everything in ([`RegistriesConfig`]).
 //!
 //! ```
 //! use oci_registry::{Answer, HostConfig, OciRepository, Reference, Registries, RegistriesConfig};
 //!
 //! # tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(async {
-//! // An image layout in a folder is read as a registry is.
+//! // An image layout in a folder is read like a registry.
 //! let folder = tempfile::tempdir().unwrap();
 //! let host = HostConfig { layout: Some(folder.path().to_owned()), ..HostConfig::default() };
 //! let hosts = [("registry.shop.example".to_owned(), host)].into();
@@ -74,12 +74,12 @@ use request_log::RequestLog;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// All registries of a run: one connection pool, tokens per repository and action, what each registry can
-/// do is remembered. Cheap to clone.
+/// All registries of a run: one connection pool, tokens per repository and action, and the known abilities of each
+/// registry. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Registries {
     shared: Arc<Shared>,
-    /// Of one artifact; `None`: each operation has its own.
+    /// Time budget of one artifact; `None`: each operation has its own.
     budget: Option<Arc<Budget>>,
 }
 
@@ -94,7 +94,7 @@ struct Shared {
     places: Mutex<HashMap<String, RegistryPlace>>,
 }
 
-/// Where a registry's name leads.
+/// The target of a registry's name.
 #[derive(Debug, Clone)]
 enum RegistryPlace {
     Http(Arc<Host>),
@@ -108,10 +108,10 @@ impl Default for Registries {
 }
 
 impl Registries {
-    /// Takes the settings; asks nothing yet.
+    /// Takes the settings; sends no request.
     ///
     /// # Errors
-    /// A mirror is no `http(s)://host[:port]`, a `caFile` cannot be read or holds no certificate.
+    /// A mirror is not of the form `http(s)://host[:port]`, or a `caFile` cannot be read or has no certificate.
     pub fn new(config: RegistriesConfig) -> Result<Self, ConfigError> {
         for (registry, settings) in &config.hosts {
             host::resolve_base(registry, settings)?;
@@ -148,27 +148,27 @@ impl Registries {
         Self { shared: Arc::clone(&self.shared), budget: Some(budget) }
     }
 
-    /// Every HTTP request made so far, tokens and redirects included, in the order of their answers.
+    /// Every HTTP request so far, including tokens and redirects, in the order of their responses.
     #[must_use]
     pub fn collect_requests(&self) -> Vec<LoggedRequest> {
         self.shared.log.collect_requests()
     }
 
-    /// What went wrong without harm to any answer: a blob cache that cannot be written, a registry that says
-    /// odd things of what was attached. Each once, in a stable order.
+    /// Problems that do not affect any answer: a blob cache that cannot be written, an unexpected response after
+    /// attaching. Each once, in a stable order.
     #[must_use]
     pub fn collect_warnings(&self) -> Vec<String> {
         let own = self.shared.warnings.lock().unwrap_or_else(PoisonError::into_inner);
         self.shared.cache.warnings().into_iter().chain(own.iter().cloned()).collect()
     }
 
-    /// Whether the settings allow no writing to the registry of `repository`.
+    /// Whether the settings forbid writing to the registry of `repository`.
     #[must_use]
     pub fn is_read_only(&self, repository: &OciRepository) -> bool {
         self.shared.config.hosts.get(repository.registry()).is_some_and(|host| host.read_only)
     }
 
-    /// A manifest by digest (hashed, size-capped) or tag.
+    /// A manifest by digest (hashed, with a size limit) or tag.
     pub async fn fetch_manifest(
         &self,
         repository: &OciRepository,
@@ -252,7 +252,7 @@ impl Registries {
     }
 
     /// All referrers of `digest`: the API with every page; the fallback tag where the API is absent or lists
-    /// nothing. What was left out is named, and read by [`Self::fetch_left_out_referrers`].
+    /// nothing. The result names the place that was left out; [`Self::fetch_left_out_referrers`] reads it.
     pub async fn fetch_referrers(&self, repository: &OciRepository, digest: &Digest) -> Referrers {
         match self.resolve_place(repository) {
             Ok(RegistryPlace::Http(host)) => {
@@ -331,7 +331,7 @@ impl Registries {
     }
 }
 
-/// The right to write to registries: who is handed none cannot write by mistake.
+/// The right to write to registries: code without it cannot write by mistake.
 #[derive(Debug, Clone)]
 pub struct Writer {
     registries: Registries,
@@ -344,11 +344,11 @@ impl Writer {
         Self { registries: registries.clone() }
     }
 
-    /// Attaches a record to `subject`: its blobs, then its manifest by digest, then (where the registry does
-    /// not list it by itself) the fallback index. Idempotent: an equal record that is attached is left alone.
+    /// Attaches a record to `subject`: its blobs, then its manifest by digest, then (if the registry does not list it by
+    /// itself) the fallback index. Idempotent: an equal attached record is not changed.
     ///
     /// # Errors
-    /// The record is not attached, or cannot be found: why, and whether trying again may help.
+    /// The record is not attached, or cannot be found; says why, and whether a retry may help.
     pub async fn attach_record(
         &self,
         repository: &OciRepository,

@@ -27,7 +27,7 @@ fn find_next_in(header: &str) -> Option<String> {
     }
 }
 
-/// The parameters up to the comma that ends this link, and what follows it. A comma inside quotes ends nothing.
+/// The parameters up to the comma that ends this link, and the rest after it. A comma inside quotes does not end a link.
 fn parse_parameters(text: &str) -> (Vec<(String, String)>, &str) {
     let mut pieces = vec![String::new()];
     let mut quoted = false;
@@ -62,7 +62,7 @@ fn push_char(pieces: &mut [String], c: char) {
     }
 }
 
-/// Whether two URLs are the same scheme, host and port: the border that credentials and lists never cross.
+/// Whether two URLs have the same scheme, host and port. Credentials and lists are never used for another origin.
 pub(crate) fn is_same_origin(a: &Url, b: &Url) -> bool {
     a.scheme() == b.scheme()
         && a.host_str() == b.host_str()

@@ -1,4 +1,4 @@
-//! Manifests and blobs over HTTP: what an answer means, and that bytes are what their digest says.
+//! Manifests and blobs over HTTP: the meaning of responses, and the check of bytes against their digest.
 
 use crate::answer::Unread;
 use crate::answer::{Answer, Descriptor, Manifest, Reference};
@@ -11,14 +11,14 @@ use reqwest::Method;
 use reqwest::header::{self, HeaderValue};
 use serde::Deserialize;
 
-/// All that we read: docker-registry 2.8 answers 404, or converts, when the stored type is not among them.
+/// All supported types: docker-registry 2.8 responds with 404, or converts, if the stored type is not among them.
 pub(crate) fn make_accept_header() -> HeaderValue {
     static ALL: std::sync::LazyLock<String> =
         std::sync::LazyLock::new(|| [OCI_MANIFEST, OCI_INDEX, DOCKER_MANIFEST, DOCKER_LIST].join(", "));
     HeaderValue::from_str(&ALL).unwrap_or(HeaderValue::from_static("*/*"))
 }
 
-/// How often bytes that do not match their digest are asked for: a broken cache in between may heal.
+/// How often bytes that do not match their digest are requested: a cache in between may have been broken for a moment.
 const HASH_TRIES: u32 = 2;
 
 impl RegistrySession<'_> {
@@ -30,7 +30,7 @@ impl RegistrySession<'_> {
         }
     }
 
-    /// A manifest, and the ETag by which it can be replaced where the registry knows how.
+    /// A manifest, and the ETag for replacing it if the registry supports this.
     pub(crate) async fn fetch_manifest_with_etag(
         &self,
         reference: &Reference,
@@ -60,7 +60,7 @@ impl RegistrySession<'_> {
                     ));
                 }
                 Some(_) => {}
-                // A digest cannot tell here whether this is whole, or a web page.
+                // There is no digest to show whether this is complete, or a web page.
                 None if own_type.is_none() => {
                     return Err(make_broken_unread(
                         &reply.line,
@@ -111,7 +111,7 @@ impl RegistrySession<'_> {
         }
     }
 
-    /// `Ok(true)`: it is there. `Ok(false)`: ask again with `GET`, whose answer has a body that says why.
+    /// `Ok(true)`: it exists. `Ok(false)`: ask again with `GET`, whose response has a body with the reason.
     async fn send_head(&self, path: &str) -> Result<bool, Unread> {
         let call = RegistryCall::new(Method::HEAD, self.build_url(path), 0)
             .with_header(header::ACCEPT, make_accept_header());
@@ -128,7 +128,7 @@ impl RegistrySession<'_> {
         .await
     }
 
-    /// A `GET` whose success has to pass `take`; what does not is asked for once more.
+    /// A `GET` whose success must pass `take`; otherwise it is sent once more.
     async fn fetch_hashed<T>(
         &self,
         call: &RegistryCall,
@@ -152,7 +152,7 @@ impl RegistrySession<'_> {
     }
 }
 
-/// The bytes of a blob against its descriptor: size first, then hash.
+/// Checks the bytes of a blob against its descriptor: size first, then hash.
 pub(crate) fn check_blob(
     line: &str,
     status: Option<u16>,
@@ -168,12 +168,12 @@ pub(crate) fn check_blob(
     Ok(bytes)
 }
 
-/// Only 200: no other success brings a manifest or blob (206 is a part, 204 nothing).
+/// Only 200: no other success has a complete manifest or blob (206 is a part, 204 is empty).
 pub(crate) fn is_success(reply: &Reply) -> bool {
     reply.status == 200
 }
 
-/// `None`: no JSON object. `Some(None)`: one without a `mediaType`.
+/// `None`: not a JSON object. `Some(None)`: one without a `mediaType`.
 pub(crate) fn parse_media_type(manifest: &[u8]) -> Option<Option<String>> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
@@ -197,13 +197,13 @@ pub(crate) fn is_tag(text: &str) -> bool {
         && bytes.iter().all(|&b| word(b) || b == b'.' || b == b'-')
 }
 
-/// The tag under which clients keep the referrers of `digest` where there is no API
+/// The tag for the referrers of `digest` in registries without the API
 /// (distribution-spec, "Referrers Tag Schema").
 pub(crate) fn format_fallback_tag(digest: &Digest) -> String {
     format!("sha256-{}", digest.format_hex())
 }
 
-/// Refuses a blob that is announced larger than `cap`, before anything is read.
+/// Refuses a blob whose stated size is larger than `cap`, before anything is read.
 pub(crate) fn check_size(line: &str, blob: &Descriptor, cap: u64) -> Option<Unread> {
     (blob.size > cap).then(|| {
         let why = format!("the descriptor announces {} bytes, more than the {cap} that are read", blob.size);
