@@ -451,7 +451,10 @@ more: {{ joined ~ x }}
             ),
             ("a: 1\n{# c\n#}\nb: [1\nc: 2\n", "t.yaml:5: its output does not parse: is not valid YAML"),
             ("a: 1\n---\nb: 1\n", "t.yaml:2: its output does not parse: a second document starts"),
-            ("{{ order.name }}: 1\n{{ \"a\" }}: 2\n", "t.yaml: the key \"a\" comes out twice"),
+            (
+                "{{ order.name }}: 1\n{{ \"a\" }}: 2\n",
+                "t.yaml: the key \"a\" occurs twice in one mapping of the output",
+            ),
             ("{% for i in range(100000) %}a{% endfor %}", "t.yaml:1: the template does more work"),
             (
                 "a: {% for i in range(100) %}{{ long }}{% endfor %}",

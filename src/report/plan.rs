@@ -272,7 +272,7 @@ committed 0000000000000000000000000000000000000000 to ../gitops.git main
         let details = format_details(&sample.make_view(None));
         assert!(
             details.ends_with(
-                "stopped by the removal guard; 0 may be removed:\n  remove applications/shop/a.yaml: its Order is gone\n"
+                "stopped by the removal guard; at most 0 may be removed:\n  remove applications/shop/a.yaml: its Order is gone\n"
             ),
             "{details}"
         );

@@ -205,7 +205,11 @@ mod tests {
         assert_eq!(stale.outcome, GateOutcome::Waiting(For::Evidence));
         let undated = run(&week, &[json!({"result": "PASSED"})]);
         assert_eq!(undated.outcome, GateOutcome::Failed);
-        assert!(undated.message.contains("may be given finishedOn"), "{}", undated.message);
+        assert!(
+            undated.message.contains("add finishedOn (RFC 3339) to its predicate"),
+            "{}",
+            undated.message
+        );
         let beside = [json!({"result": "PASSED"}), made("2026-01-09T00:00:00Z")];
         assert_eq!(run(&week, &beside).outcome, GateOutcome::Passed);
         let future = run(&week, &[made("2026-01-10T12:05:01Z")]);

@@ -193,11 +193,11 @@ mod tests {
         let approve = message(Ballot::Approve);
         let good = signed(&key(1), NAMESPACE, &approve);
         let why = |signature: &str, message: &[u8]| verify_signature(signature, message, &keys).unwrap_err();
-        assert!(why(&good, &message(Ballot::Reject)).contains("not over this"), "a flipped vote");
-        assert!(why(&signed(&key(3), NAMESPACE, &approve), &approve).contains("no key of that approver"));
+        assert!(why(&good, &message(Ballot::Reject)).contains("does not sign this"), "a flipped vote");
+        assert!(why(&signed(&key(3), NAMESPACE, &approve), &approve).contains("not a key of that approver"));
         assert!(why(&signed(&key(1), "git", &approve), &approve).contains("made for \"git\""));
         assert!(why("", &approve).contains("not armored"));
-        assert!(why(&good.replacen("U1NIU0lH", "U1NIU0lX", 1), &approve).contains("no SSHSIG"));
+        assert!(why(&good.replacen("U1NIU0lH", "U1NIU0lX", 1), &approve).contains("not an SSHSIG"));
         let mut letters: Vec<char> = good.chars().collect();
         let last = letters.len() - 40;
         letters[last] = if letters[last] == 'A' { 'B' } else { 'A' };
@@ -206,9 +206,9 @@ mod tests {
             let body: String = good.lines().filter(|l| !l.starts_with('-')).collect();
             STANDARD.encode([STANDARD.decode(body).unwrap(), vec![0]].concat())
         });
-        assert!(why(&longer, &approve).contains("no SSHSIG"), "something follows");
+        assert!(why(&longer, &approve).contains("not an SSHSIG"), "something follows");
         assert!(why(&"A".repeat(LONGEST + 1), &approve).contains("longer than"));
-        assert!(verify_signature(&good, &approve, &[]).unwrap_err().contains("no key of that approver"));
+        assert!(verify_signature(&good, &approve, &[]).unwrap_err().contains("not a key of that approver"));
     }
 
     #[test]

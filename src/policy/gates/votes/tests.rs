@@ -443,7 +443,7 @@ fn a_vote_from_the_future_makes_nothing_pass() {
     assert_eq!((tally.met, tally.votes.len()), (false, 0));
     assert_eq!(
         tally.warnings,
-        [format!("Approval v1 is dated {later}, ahead of this run's clock; it counts for nothing")]
+        [format!("Approval v1 is dated {later}, ahead of this run's clock; it does not count")]
     );
     let votes = [signed("v1", "ann", Reject, minute(1)), signed("v2", "ann", Approve, later)];
     assert_eq!(ask.tally(&votes, &[]).vetoes, ["ann"], "it takes nothing back");
