@@ -229,9 +229,9 @@ impl ScanCounts {
     /// The counts that rose since an earlier scan of the same artifact, for a warning; `None`: none did.
     ///
     /// ```
-    /// use expedite::model::evidence::Counts;
-    /// let old = Counts { critical: 0, high: 3, ..Counts::default() };
-    /// let new = Counts { critical: 2, high: 1, ..Counts::default() };
+    /// use expedite::model::evidence::ScanCounts;
+    /// let old = ScanCounts { critical: 0, high: 3, ..ScanCounts::default() };
+    /// let new = ScanCounts { critical: 2, high: 1, ..ScanCounts::default() };
     /// assert_eq!(new.describe_rise(&old).as_deref(), Some("critical from 0 to 2"));
     /// assert_eq!(new.describe_rise(&new), None);
     /// ```

@@ -138,7 +138,7 @@ impl Output {
         }
     }
 
-    /// The exit status of everything that was printed, by [`Kind::exit_status`]; `changes` counts only if
+    /// The exit status of everything that was printed, by [`FailureKind::exit_status`](crate::error::FailureKind::exit_status); `changes` counts only if
     /// there is no error.
     #[must_use]
     pub fn decide_status(&mut self, changes: bool) -> u8 {

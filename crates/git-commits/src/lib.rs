@@ -1,8 +1,8 @@
 //! Commits to a git repository by compare-and-swap: a snapshot is read, files are changed on top of exactly
 //! that commit, and the branch moves only if it still is that commit.
 //!
-//! - [`Repository::open`] takes what a person named: a bare repository, a checkout, or a URL.
-//! - [`Repository::snapshot`] reads the files of a branch's head; [`Repository::history`] its commits.
+//! - [`Repository::open_target`] takes what a person named: a bare repository, a checkout, or a URL.
+//! - [`Repository::read_snapshot`] reads the files of a branch's head; [`Repository::read_history`] its commits.
 //! - [`write_changes`] commits on top of a snapshot: [`WriteOutcome`] says what became of it.
 //! - [`propose_changes`] does so on a branch of its own, for a pull request.
 //! - [`side`] keeps files in a reference beside the branches.

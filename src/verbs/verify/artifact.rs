@@ -109,7 +109,7 @@ pub fn verify_subject(setup: &Setup<'_>, read: &Read, subject: &Subject) -> Resu
 /// What the sources let us ask.
 ///
 /// # Errors
-/// As [`Question::from_case`].
+/// As [`ArtifactQuestion::from_case`].
 pub fn build_question(
     setup: &Setup<'_>,
     read: &Read,
