@@ -58,8 +58,10 @@ impl RecordSigner {
     /// # Errors
     /// Input: another kind of key or file, or a wrong password. No part of the key appears in the message.
     pub fn from_pem(pem: &str, password: Option<&str>) -> Result<Self, Failure> {
-        let pem = &pem::restore_lines(pem).ok_or_else(|| make_key_failure("it is not a PEM key"))?;
-        let label = pem::find_label(pem).ok_or_else(|| make_key_failure("it is not a PEM key"))?;
+        let text = pem::unpack_text(pem).ok_or_else(|| make_key_failure("it is not a PEM key"))?;
+        let label = pem::find_label(&text).ok_or_else(|| make_key_failure("it is not a PEM key"))?;
+        // A block that has no end is told by its label; the parser refuses it.
+        let pem = &pem::restore_lines(&text).unwrap_or_else(|| text.clone());
         match label {
             "ENCRYPTED COSIGN PRIVATE KEY" | "ENCRYPTED SIGSTORE PRIVATE KEY" => {
                 let pair =

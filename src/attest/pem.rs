@@ -1,4 +1,4 @@
-//! PEM texts as they come out of CI variables: without their line breaks, with `\\n` for them, or in base64.
+//! PEM texts as they come out of CI variables: without their line breaks, with `\n` for them, or in base64.
 //!
 //! The text may be a secret: nothing here returns a part of it in a message.
 
@@ -28,10 +28,7 @@ pub fn is_pem(text: &str) -> bool {
 /// ```
 #[must_use]
 pub fn restore_lines(text: &str) -> Option<String> {
-    if !text.contains(BEGIN) {
-        return restore_lines(&decode_text(text)?);
-    }
-    let text = text.replace("\\r", "").replace("\\n", "\n");
+    let text = unpack_text(text)?;
     // What is before and behind the blocks (a comment, another block) is left out: the first block counts.
     let after = &text[text.find(BEGIN)? + BEGIN.len()..];
     let (label, rest) = after.split_once(DASHES)?;
@@ -50,10 +47,18 @@ pub fn restore_lines(text: &str) -> Option<String> {
     Some(whole)
 }
 
-/// The label of the first block of a text that [`restore_lines`] gave.
+/// The text with its first block's mark, out of base64 and with `\n` and `\r` as line breaks; `None`: it has none.
 #[must_use]
-pub fn find_label(pem: &str) -> Option<&str> {
-    pem.lines().find_map(|line| line.trim().strip_prefix(BEGIN)?.strip_suffix(DASHES))
+pub fn unpack_text(text: &str) -> Option<String> {
+    let text = if text.contains(BEGIN) { text.to_owned() } else { decode_text(text)? };
+    Some(text.replace("\\r", "").replace("\\n", "\n"))
+}
+
+/// The label of the first block.
+#[must_use]
+pub fn find_label(text: &str) -> Option<&str> {
+    let (label, _) = text[text.find(BEGIN)? + BEGIN.len()..].split_once(DASHES)?;
+    Some(label)
 }
 
 /// Whether a label is made of words in capital letters, as all labels in use are: then it may be printed.

@@ -273,7 +273,7 @@ fn key_files_that_are_read_and_those_that_are_not() {
     let why = |pem: &str, password| RecordSigner::from_pem(pem, password).unwrap_err().cause;
     assert!(why(&encrypted, Some("wrong")).contains("COSIGN_PASSWORD does not decrypt"));
     assert!(why(&encrypted, None).contains("COSIGN_PASSWORD is not set"));
-    assert!(why("text", None).contains("no PEM"));
+    assert!(why("text", None).contains("not a PEM"));
     assert!(why(&key.public_pem(), None).contains("PUBLIC KEY"));
     assert!(why("-----BEGIN EC PRIVATE KEY-----\n", None).contains("SEC1"));
     assert!(why("-----BEGIN ENCRYPTED PRIVATE KEY-----\n", None).contains("encrypted PKCS#8"));
@@ -325,7 +325,7 @@ fn a_command_signs() {
     assert!(failing("exec head -c 100000 /dev/zero").contains("printed more than"));
     let why = |command: &str| RecordSigner::from_command(command).unwrap_err().to_string();
     assert!(why("").contains("it is empty"));
-    assert!(why("/nowhere/at-all").contains("does not exist"));
+    assert!(why("/nowhere/at-all").contains("was not found"));
     assert!(why(&script(dir, "mute", "exit 0")).contains("did not print a public key"));
     let two = script(dir, "two", &format!("cat {0}/public.pem {0}/public.pem", dir.display()));
     assert!(why(&two).contains("more than one key"));

@@ -192,7 +192,7 @@ fn case_21_a_bundle_has_one_signature_an_envelope_may_have_several() {
         let n = signatures.len();
         let odd = bundle_of(envelope_of(IN_TOTO, &payload, signatures), &key.hint());
         let attached = shelf.bundle(&ours, &odd);
-        invalid(signature(&shelf, &ring(&key), &ours), &format!("exactly one signature, this one {n}"));
+        invalid(signature(&shelf, &ring(&key), &ours), &format!("exactly one signature, this one has {n}"));
         shelf.forget(&attached);
     }
     let payload = statement(&ours.digest, SLSA, slsa("shop", "podinfo")).to_string().into_bytes();
