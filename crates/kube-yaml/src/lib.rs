@@ -11,16 +11,16 @@
 //! use kube_yaml::{emit, parse};
 //!
 //! let text = "kind: Order\nspec:\n  image:\n    version: 1.10\n";
-//! let tree = parse::one(text).unwrap();
-//! let version = tree.find(&["spec", "image", "version"]).unwrap();
-//! assert_eq!(version.text(), Some("1.10"), "the characters, not the number 1.1");
+//! let tree = parse::parse_one(text).unwrap();
+//! let version = tree.find_value(&["spec", "image", "version"]).unwrap();
+//! assert_eq!(version.as_text(), Some("1.10"), "the characters, not the number 1.1");
 //! assert_eq!((version.at.line, version.at.column), (4, 14));
 //!
-//! let error = parse::one("a: 1\nb: 2\na: 3\n").unwrap_err();
+//! let error = parse::parse_one("a: 1\nb: 2\na: 3\n").unwrap_err();
 //! assert_eq!(error.to_string(), "3:1: the key \"a\" is written twice");
 //!
 //! // Quoted, because a YAML 1.1 reader would read it as a boolean.
-//! assert_eq!(emit::document(&serde_json::json!({"country": "no"})), "country: \"no\"\n");
+//! assert_eq!(emit::format_document(&serde_json::json!({"country": "no"})), "country: \"no\"\n");
 //! ```
 
 pub mod de;

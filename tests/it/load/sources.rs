@@ -112,7 +112,7 @@ fn links_are_followed_inside_and_refused_outside() {
     let world = load_dir(&dir);
     let messages = said(&world);
     assert_eq!(messages.len(), 3, "{messages:#?}");
-    assert!(messages[0].starts_with("everything | objects/dangling.yaml: is a link to nothing"));
+    assert!(messages[0].starts_with("everything | objects/dangling.yaml: is a broken link"));
     assert!(messages[1].starts_with("everything | objects/evil.yaml: is a link out of the folder"));
     assert!(messages[2].starts_with("everything | objects/evils: is a link out of the folder"));
     assert!(!world.sources[0].whole && world.orders.len() == 3);

@@ -38,7 +38,7 @@ fn values_out_of_range_are_named_with_their_field() {
         (
             "Order",
             "  promotion: {checks: [{name: a, attestation: {predicateType: t}}, {name: a, attestation: {predicateType: t}}]}\n",
-            "spec.promotion.checks[1].name: \"a\" stands twice",
+            "spec.promotion.checks[1].name: \"a\" occurs twice",
         ),
         (
             "Order",
@@ -70,7 +70,7 @@ fn values_out_of_range_are_named_with_their_field() {
             "  promotion: {freezes: [{from: 2026-02-01T00:00:00Z, to: 2026-01-01T00:00:00Z}]}\n",
             "spec.promotion.freezes[0].to: ",
         ),
-        ("Environment", "  clusters: [a, a]\n", "spec.clusters[1]: \"a\" stands twice"),
+        ("Environment", "  clusters: [a, a]\n", "spec.clusters[1]: \"a\" occurs twice"),
         ("Environment", "  onDelete: orphan\n", "spec.onDelete: wanted one of Cascade, Orphan, found orphan"),
         (
             "Environment",
