@@ -92,6 +92,9 @@
 //!
 //! # What to know before a change
 //!
+//! - **[`ledger`] is not used by a run yet.** It folds and verifies statements and reads heads; runs still write the
+//!   records of before. Wire it only together with the ways back (`--recover`, `--accept`): without them, an Order whose
+//!   branch was moved back could not be freed.
 //! - **Unread is not missing.** Wherever something is fetched there are four outcomes, and matches on them have
 //!   no `_` arm.
 //! - **What is deployed is rendered from the Serving's pins**, not from a Preparation that may be edited or gone.
