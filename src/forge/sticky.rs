@@ -2,7 +2,6 @@
 
 use crate::forge::api::ForgeComment;
 use sha2::{Digest as _, Sha256};
-use std::fmt::Write as _;
 
 /// The first line of every comment of one pipeline. `identity` distinguishes it from the other pipelines of the
 /// same repository. The line is an HTML comment, so the page does not show it.
@@ -15,10 +14,7 @@ use std::fmt::Write as _;
 #[must_use]
 pub fn format_marker(identity: &str) -> String {
     let hash = Sha256::digest(identity.as_bytes());
-    let hex = hash.iter().take(8).fold(String::new(), |mut hex, byte| {
-        let _ = write!(hex, "{byte:02x}");
-        hex
-    });
+    let hex = hex::encode(&hash[..8]);
     format!("<!-- expedite:comment {hex} -->")
 }
 

@@ -208,11 +208,11 @@ impl RegistrySession<'_> {
         authorization: Option<&RegistryAuthorization>,
     ) -> Result<Reply, RequestFault> {
         let mut url = call.url.clone();
-        let mut method = call.method.clone();
+        let method = &call.method;
         for _ in 0..=self.limits.redirects {
-            let response = self.send_hop(call, &method, &url, line, authorization).await?;
+            let response = self.send_hop(call, method, &url, line, authorization).await?;
             let status = response.status().as_u16();
-            let Some(target) = find_redirect_target(&method, &response) else {
+            let Some(target) = find_redirect_target(method, &response) else {
                 let success = response.status().is_success();
                 let (headers, url) = (response.headers().clone(), url.clone());
                 let read = match (success, body) {
@@ -233,9 +233,6 @@ impl RegistrySession<'_> {
             if !can_follow(&url, &target) {
                 let why = "redirects from https to something else, which is refused";
                 return Err(RequestFault::from_unread(fault::make_broken_unread(line, Some(status), why)));
-            }
-            if status == 303 && method != Method::HEAD {
-                method = Method::GET;
             }
             url = target;
         }
